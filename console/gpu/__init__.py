@@ -1,0 +1,1 @@
+"""The cards, now: VRAM, PCIe, link, power, temperature, utilisation."""

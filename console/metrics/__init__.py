@@ -1,0 +1,1 @@
+"""The server, now: `/metrics` of any vLLM → figures over a window."""

@@ -1,0 +1,124 @@
+"""What a preset may hold: keys, types, and vLLM's own flags."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from console.presets.model import ServerOptions
+from console.presets.source import Document, PresetError, nearest
+
+TOP_KEYS = ("description", "extends", "model", "served-name", "command", "args", "env", "server", "lab")
+SERVER_KEYS = ("host", "port", "ready-timeout", "stop-grace", "restart")
+SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
+_OWNED = {
+    "host": "server: {host: …}",
+    "port": "server: {port: …}",
+    "served-model-name": "served-name: …",
+    "model": "model: …",
+    "api-key": "env: {VLLM_API_KEY: ${VLLM_API_KEY}}",
+}
+_NEAR = 0.8
+
+
+@cache
+def vllm_flags() -> frozenset[str]:
+    """Flags of a recent `vllm serve`, without dashes."""
+    text = Path(__file__).with_name("vllm-flags.txt").read_text(encoding="utf-8")
+    return frozenset(line for line in text.splitlines() if line and not line.startswith("#"))
+
+
+def flag_problem(name: str) -> tuple[str, str] | None:
+    """Why `name` cannot stand in `args` (why, fix), or `None`.
+
+    A flag that no known one resembles passes: a newer vLLM may have it.
+    """
+    if name in _OWNED:
+        return f"the console sets --{name} itself", f"write it as {_OWNED[name]}"
+    flags = vllm_flags()
+    if name in flags:
+        return None
+    if name.startswith("no-") and name.removeprefix("no-") in flags:
+        return "a flag is switched off by `false`", f"write `{name.removeprefix('no-')}: false`"
+    near = nearest(name, flags, _NEAR)
+    if near is None:
+        return None
+    return f"vLLM has no flag --{name}", f"did you mean `{near}`?"
+
+
+def check(document: Document) -> None:
+    """Check one file by itself, before inheritance.
+
+    Raises:
+        PresetError: an unknown key or a value of the wrong kind, with file, line and the nearest known key.
+    """
+    for key in document.values:
+        if key not in TOP_KEYS:
+            raise _unknown(document, (key,), TOP_KEYS)
+    _maps(document)
+    for key in document.values.get("server") or {}:
+        if key not in SERVER_KEYS:
+            raise _unknown(document, ("server", key), SERVER_KEYS)
+    for key in document.values.get("args") or {}:
+        if problem := flag_problem(key):
+            raise document.error(("args", key), *problem)
+    for key, value in (document.values.get("env") or {}).items():
+        if isinstance(value, dict | list):
+            raise document.error(("env", key), "a variable of the environment is a plain value", "quote it as a string")
+
+
+def _unknown(document: Document, key: tuple[str, ...], known: tuple[str, ...]) -> PresetError:
+    near = nearest(key[-1], known)
+    if near:
+        fix = f"did you mean `{near}`?"
+    elif key[-1] in vllm_flags():
+        fix = "flags of vLLM stand under `args:`"
+    else:
+        fix = f"known here: {', '.join(known)}"
+    return document.error(key, "unknown key", fix)
+
+
+def _maps(document: Document) -> None:
+    for key in ("args", "env", "server", "lab"):
+        value = document.values.get(key)
+        if value is not None and not isinstance(value, dict):
+            raise document.error((key,), f"a map is needed, this is {_kind(value)}", f"write `{key}: {{name: value}}`")
+    for key in ("description", "extends", "model", "served-name"):
+        value = document.values.get(key)
+        if value is not None and not isinstance(value, str):
+            raise document.error((key,), f"text is needed, this is {_kind(value)}", "quote it")
+
+
+def _kind(value: Any) -> str:
+    names = {bool: "true/false", int: "a number", float: "a number", str: "text", list: "a list", dict: "a map"}
+    return names.get(type(value), type(value).__name__)
+
+
+def server_options(document: Document, raw: dict[str, Any]) -> ServerOptions:
+    """The `server:` map, checked.
+
+    Raises:
+        PresetError: a value of the wrong kind or out of range.
+    """
+
+    def fail(key: str, why: str) -> PresetError:
+        return document.error(("server", key), why, "see `server:` in the README")
+
+    def seconds(key: str, default: float) -> float:
+        value = raw.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            raise fail(key, f"{value!r} is no number of seconds")
+        return float(value)
+
+    host, port, restart = raw.get("host", "127.0.0.1"), raw.get("port", 8000), raw.get("restart", "never")
+    if not isinstance(host, str):
+        raise fail("host", f"{host!r} is no host name")
+    if isinstance(port, str) and port.isdigit():
+        port = int(port)
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
+        raise fail("port", f"{port!r} is no port (0 to 65535; 0 takes a free one)")
+    if restart not in ("never", "on-crash"):
+        raise fail("restart", f"{restart!r} is neither never nor on-crash")
+    return ServerOptions(host, port, seconds("ready-timeout", 900.0), seconds("stop-grace", 30.0), restart)

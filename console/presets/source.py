@@ -1,0 +1,129 @@
+"""YAML text → values with the line each key stands on."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from console.errors import UsageError
+
+KeyPath = tuple[str, ...]
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+
+class PresetError(UsageError):
+    """A preset file that cannot be used: names the file, the line, the key and, where one is near, the right key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One YAML file as read: values, and the line of every key."""
+
+    path: Path
+    values: dict[str, Any]
+    lines: dict[KeyPath, int] = field(default_factory=dict)
+
+    def error(self, key: KeyPath, why: str, fix: str = "") -> PresetError:
+        """An error that points at `key` in this file."""
+        line = self.lines.get(key) or self.lines.get(key[:-1])
+        place = f"{self.path}:{line}" if line else str(self.path)
+        return PresetError(f"{place}: {'.'.join(key)}", why, fix)
+
+
+def nearest(word: str, known: Iterable[str], cutoff: float = 0.72) -> str | None:
+    """The known word most like `word`, if one is near enough to be meant."""
+    found = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
+    return found[0] if found else None
+
+
+def read(path: Path) -> Document:
+    """Read one preset file.
+
+    Raises:
+        PresetError: not readable, not YAML, not a map, or a key given twice.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PresetError(f"{path} cannot be read", str(error), "check the file and its permissions") from None
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{path}:{mark.line + 1}" if mark else str(path)
+        why = getattr(error, "problem", None) or str(error).partition("\n")[0]
+        raise PresetError(
+            f"{place}: this is not YAML", why, "mend the line; a tab or a missing colon is common"
+        ) from None
+    if node is None:
+        return Document(path, {})
+    if not isinstance(node, yaml.MappingNode):
+        raise PresetError(
+            f"{path}:1: a preset is a map of keys", "the file holds something else", "start with `model:`"
+        )
+    lines: dict[KeyPath, int] = {}
+    loader = yaml.SafeLoader("")
+    values = _plain(loader, node, (), lines, path)
+    return Document(path, values, lines)
+
+
+def _plain(loader: yaml.SafeLoader, node: yaml.Node, at: KeyPath, lines: dict[KeyPath, int], path: Path) -> Any:
+    if isinstance(node, yaml.MappingNode):
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key = str(loader.construct_object(key_node, deep=True))
+            line = key_node.start_mark.line + 1
+            if key in result:
+                first = lines[(*at, key)]
+                raise PresetError(
+                    f"{path}:{line}: {'.'.join((*at, key))}", f"given twice (first on line {first})", "keep one"
+                )
+            lines[(*at, key)] = line
+            result[key] = _plain(loader, value_node, (*at, key), lines, path)
+        return result
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(loader, item, at, lines, path) for item in node.value]
+    try:
+        return loader.construct_object(node, deep=True)
+    except (yaml.YAMLError, ValueError) as error:
+        place = f"{path}:{node.start_mark.line + 1}"
+        raise PresetError(
+            f"{place}: {'.'.join(at)}", f"a value YAML cannot build: {error}", "use plain values"
+        ) from None
+
+
+def expand(document: Document, value: Any, at: KeyPath = ()) -> Any:
+    """`${VAR}` and `${VAR:-default}` in every string, from the environment.
+
+    Raises:
+        PresetError: a variable is not set and has no default.
+    """
+    if isinstance(value, dict):
+        return {key: expand(document, item, (*at, key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [expand(document, item, at) for item in value]
+    if not isinstance(value, str):
+        return value
+
+    def one(match: re.Match[str]) -> str:
+        name, default = match.group(1), match.group(2)
+        found = os.environ.get(name) or default
+        if found is None:
+            raise document.error(
+                at, f"${{{name}}} is not set in the environment", f"export {name}, or write ${{{name}:-default}}"
+            )
+        return found
+
+    return _VARIABLE.sub(one, value)
+
+
+def variables(value: Any) -> frozenset[str]:
+    """Names of the variables a string asks for."""
+    return frozenset(match.group(1) for match in _VARIABLE.finditer(value)) if isinstance(value, str) else frozenset()

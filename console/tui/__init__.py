@@ -1,0 +1,1 @@
+"""The screens: the only floor that knows Textual."""

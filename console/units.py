@@ -1,0 +1,86 @@
+"""Numbers to text, in one place: rounding, units, and what absence looks like."""
+
+from __future__ import annotations
+
+NA = "n/a"
+_GIB = 1024**3
+
+
+def number(value: float | None, digits: int = 1, suffix: str = "") -> str:
+    """A plain number with a fixed count of decimals."""
+    return NA if value is None else f"{value:,.{digits}f}{suffix}"
+
+
+def count(value: float | None) -> str:
+    """A whole number with thousands separators, short above 100,000 (`102K`)."""
+    if value is None:
+        return NA
+    if abs(value) >= 10_000_000:
+        return f"{value / 1e6:.1f}M"
+    return f"{value / 1000:.0f}K" if abs(value) >= 100_000 else f"{value:,.0f}"
+
+
+def gib(value: float | None, digits: int = 2) -> str:
+    """Bytes as GiB."""
+    return NA if value is None else f"{value / _GIB:.{digits}f} GiB"
+
+
+def rate(value: float | None) -> str:
+    """Bytes a second, in decimal units as PCIe is quoted."""
+    if value is None:
+        return NA
+    for unit, size in (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)):
+        if abs(value) >= size:
+            return f"{value / size:.1f} {unit}"
+    return f"{value:.0f} B/s"
+
+
+def seconds(value: float | None) -> str:
+    """A latency: `8.4 ms`, `184 ms`, `1.32 s`, `124.6 s`."""
+    if value is None:
+        return NA
+    if value < 0.01:
+        return f"{value * 1000:.2f} ms"
+    if value < 0.1:
+        return f"{value * 1000:.1f} ms"
+    if value < 1:
+        return f"{value * 1000:.0f} ms"
+    return f"{value:.2f} s" if value < 10 else f"{value:.1f} s"
+
+
+def bounds(low: float, high: float | None) -> str:
+    """A quantile of which only its bucket is known: `<10 ms`, `10-25 ms`, `>640 s`."""
+    if high is None:
+        return f">{seconds(low)}"
+    return f"<{seconds(high)}" if low <= 0 else f"{seconds(low)}-{seconds(high)}"
+
+
+def duration(value: float | None) -> str:
+    """A span of wall time: `8s`, `2m05s`, `3h12m`, `4d03h`."""
+    if value is None:
+        return NA
+    whole = int(value)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    if whole < 86400:
+        return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+    return f"{whole // 86400}d{whole % 86400 // 3600:02d}h"
+
+
+def percent(ratio: float | None, digits: int = 1) -> str:
+    """A ratio 0..1 as percent."""
+    return NA if ratio is None else f"{ratio * 100:.{digits}f} %"
+
+
+def per_second(value: float | None, unit: str = "tok/s") -> str:
+    """A rate with its unit; one decimal below a hundred."""
+    if value is None:
+        return NA
+    return f"{value:,.0f} {unit}" if abs(value) >= 100 else f"{value:.1f} {unit}"
+
+
+def change(ratio: float | None) -> str:
+    """A ratio of two measures as a signed change: 0.48 is `-52.0 %`."""
+    return NA if ratio is None else f"{(ratio - 1) * 100:+.1f} %"
