@@ -30,6 +30,9 @@ class ConsoleError(Exception):
         exit_code: the code a verb ends with when this reaches `main`.
     """
 
+    cause: str | None = None
+    """The stable word scripts rely on (`port-in-use`, `oom` …), where there is one."""
+
     def __init__(self, what: str, why: str = "", fix: str = "", exit_code: Exit = Exit.FAILED) -> None:
         super().__init__(what)
         self.what = what

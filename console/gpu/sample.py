@@ -45,7 +45,8 @@ class GpuSample:
     power_w: float | None = None
     power_limit_w: float | None = None
     sm_clock_mhz: int | None = None
-    throttle: tuple[str, ...] = ()
+    throttle: tuple[str, ...] | None = None
+    """Why the clocks are held down now; empty when they are not."""
     processes: tuple[GpuProcess, ...] | None = None
     problem: str | None = None
     """Why this card cannot be read, in a sentence; its row stays on the screen."""

@@ -46,7 +46,7 @@ class Catalog:
         for problem in self.problems:
             if problem.name == name:
                 raise problem.error
-        near = nearest(name, self.presets, cutoff=0.5)
+        near = nearest(name, [*self.presets, *(problem.name for problem in self.problems)], cutoff=0.5)
         if name in self.bases:
             raise UsageError(f"preset {name!r} is a base", "it has no model of its own", "start one that extends it")
         fix = f"did you mean `{near}`? `qwen-console presets` lists all" if near else "`qwen-console presets` lists all"

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from console.endpoint import Endpoint
-from console.gpu.sample import GpuSource
-from console.paths import Paths
-from console.presets import Catalog, Preset
-from console.server.life import Server
+if TYPE_CHECKING:
+    from console.endpoint import Endpoint
+    from console.gpu.sample import GpuSource
+    from console.lab.plan import Plan
+    from console.paths import Paths
+    from console.presets import Catalog, Preset
+    from console.server.life import Server
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,5 +33,7 @@ class Services:
     demo: bool = False
     watched: Endpoint | None = None
     """A server elsewhere (`--url`): watched, never signalled."""
+    plan_run: Callable[[str, Preset], Plan] | None = None
+    """The plan that `start_run` would carry out, to be shown before anything starts."""
     default_preset: str = "qwen3.8-27b-nvfp4-100k"
     low_bandwidth: bool = False

@@ -1,0 +1,38 @@
+"""`diagnose`: what a vLLM log says went wrong, for any file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+
+from console.errors import Exit, UsageError
+from console.server.chain import chain
+from console.server.diagnose import diagnose as find
+from console.server.startup import StartupReader
+
+_LIMIT_BYTES = 64_000_000
+
+
+def diagnose(args: argparse.Namespace) -> int:
+    """Read the file with the code that watches our own server."""
+    try:
+        with args.log.open("rb") as file:
+            text = file.read(_LIMIT_BYTES).decode("utf-8", errors="replace")
+    except OSError as error:
+        raise UsageError(f"{args.log} cannot be read", error.strerror or str(error), "name a log file") from None
+    lines = text.split("\n")
+    reader = StartupReader()
+    reader.feed(lines)
+    found = find(lines, alive=args.alive, silent_s=args.silent)
+    if args.json:
+        whole = asdict(found) if found else {"cause": None, "what": None, "why": None, "fix": None, "evidence": []}
+        whole["phase"] = found.phase if found and found.phase else reader.phase
+        whole["chain"] = [asdict(link) for link in chain(reader.facts, None)]
+        print(json.dumps({"schema": 1} | whole, indent=1))
+    elif found is None:
+        print(f"nothing went wrong that this log tells; phase: {reader.phase.value}")
+    else:
+        print(f"{found.cause}: {found.what}\n  why: {found.why}\n  fix: {found.fix}")
+        print("\n".join(f"  | {line}" for line in found.evidence))
+    return Exit.OK

@@ -1,0 +1,71 @@
+"""The composition root: which folders, presets, server and cards this call works with."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from console.errors import UsageError
+from console.paths import Paths
+from console.presets import Catalog, Preset, load_catalog
+from console.presets.catalog import stand_in
+from console.server.life import Server
+
+if TYPE_CHECKING:
+    from console.endpoint import Endpoint
+    from console.gpu.sample import GpuSource
+
+DEFAULT_PRESET = "qwen3.8-27b-nvfp4-100k"
+# `-P`: a folder `console` where the user stands must not be imported instead of ours.
+STAND_IN = (sys.executable, "-P", "-m", "console.sim")
+
+
+@dataclass(frozen=True)
+class House:
+    """One call's view of the machine."""
+
+    paths: Paths
+    presets_dir: Path | None = None
+
+    @classmethod
+    def of(cls, args: argparse.Namespace) -> House:
+        """The house that the command line asks for."""
+        if args.presets and not args.presets.is_dir():
+            raise UsageError(f"--presets {args.presets}: there is no such folder", "", "name a folder of preset files")
+        return cls(Paths.from_env(demo=args.demo), args.presets)
+
+    @property
+    def demo(self) -> bool:
+        """Whether every preset runs on the stand-in engine."""
+        return self.paths.demo
+
+    @cached_property
+    def server(self) -> Server:
+        """The one server of this state folder."""
+        return Server(self.paths)
+
+    def catalog(self) -> Catalog:
+        """All presets, in a demo as stand-ins."""
+        found = load_catalog(self.paths.preset_dirs(self.presets_dir))
+        if not self.demo:
+            return found
+        return replace(found, presets={name: stand_in(preset, STAND_IN) for name, preset in found.presets.items()})
+
+    def preset(self, name: str | None) -> Preset:
+        """The named preset; without a name the one that runs, else the default."""
+        catalog = self.catalog()
+        if name is None:
+            record = self.server.record()
+            last = str(((record and record.preset) or {}).get("name"))
+            name = last if last in catalog.presets else DEFAULT_PRESET
+        return catalog.get(name)
+
+    def gpus(self, endpoint: Endpoint | None) -> GpuSource:
+        """The cards: the machine's own, or those that the stand-in at `endpoint` simulates."""
+        from console.gpu.source import open_source
+
+        return open_source(endpoint, lambda: frozenset(self.server.status(probe=False).ours))

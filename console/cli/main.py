@@ -1,0 +1,34 @@
+"""`main` reads as prose: parse, build the house, run one verb, turn what went wrong into words and a code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from console.cli.parser import parse
+from console.errors import ConsoleError, Exit
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb; the process's exit code (see `Exit`)."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["sim"]:
+        # The stand-in takes vllm serve's argv as it is: no parsing of ours may touch it.
+        from console.sim import main as sim
+
+        return sim(words[1:])
+    args = parse(words)
+    try:
+        return int(args.verb(args))
+    except ConsoleError as error:
+        cause = f" (cause: {error.cause})" if error.cause else ""
+        print("\n".join([f"qwen-console: {error.what}{cause}", *error.lines()[1:]]), file=sys.stderr)
+        return int(error.exit_code)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return int(Exit.INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our stdout has left (`| head`); Python would complain once more while it shuts down.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(Exit.OK)

@@ -1,0 +1,137 @@
+"""The words of the command line. Verbs are imported only when one runs: the first frame must not wait for them."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from console import __version__
+from console.errors import Exit
+
+_EPILOG = """\
+examples:
+  qwen-console --demo                     the console on the embedded stand-in engine, no GPU needed
+  qwen-console up qwen3.8-27b-nvfp4-100k  start a preset and watch it become ready
+  qwen-console status --json --window 30  what the server did in the next 30 s
+  qwen-console ab mtp --rounds 3          is MTP really better here? measured, with an interval
+
+exit codes: 0 fine, 1 it did not work, 2 usage or bad preset, 3 nothing to act on, 4 busy, 130 interrupted
+"""
+
+Verb = Callable[[argparse.Namespace], int]
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(Exit.USAGE, f"{self.prog}: {message}\n  fix: `{self.prog} --help` lists what it takes\n")
+
+
+def _verb(module: str, name: str) -> Verb:
+    def run(args: argparse.Namespace) -> int:
+        verb: Verb = getattr(importlib.import_module(f"console.cli.{module}"), name)
+        return verb(args)
+
+    return run
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """Parse the command line; without a verb it is the TUI."""
+    parser = _Parser(
+        prog="qwen-console",
+        description="Console for one vLLM workstation: presets, live numbers, A/B runs with evidence.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[_shared()],
+    )
+    parser.add_argument("--version", action="version", version=f"qwen-console {__version__}")
+    parser.add_argument("--url", metavar="U", help="watch a server elsewhere; it is never signalled")
+    parser.add_argument("--low-bandwidth", action="store_true", help="draw less often, for thin lines")
+    parser.set_defaults(verb=_verb("screen", "tui"), demo=False, presets=None)
+    verbs = parser.add_subparsers(metavar="VERB", parser_class=_Parser)
+
+    def add(name: str, module: str, function: str, text: str) -> argparse.ArgumentParser:
+        verb = verbs.add_parser(name, help=text, description=text, parents=[_shared()])
+        verb.set_defaults(verb=_verb(module, function))
+        return verb
+
+    _presets(add)
+    _server(add)
+    _lab(add)
+    verbs.add_parser("sim", help="the stand-in engine, with vllm serve's argv", add_help=False)
+    return parser.parse_args(list(words))
+
+
+def _shared() -> _Parser:
+    """Options that may stand before and after the verb; made anew, since parsers would share their defaults."""
+    shared = _Parser(add_help=False)
+    shared.add_argument("--demo", action="store_true", default=argparse.SUPPRESS, help="on the stand-in engine")
+    shared.add_argument("--presets", type=Path, metavar="DIR", default=argparse.SUPPRESS, help="look here first")
+    return shared
+
+
+Add = Callable[[str, str, str, str], argparse.ArgumentParser]
+
+
+def _presets(add: Add) -> None:
+    listing = add("presets", "presets", "presets", "list the presets and the files that are broken")
+    listing.add_argument("--json", action="store_true")
+    show = add("show", "presets", "show", "the exact command, environment and plan of a preset")
+    show.add_argument("preset")
+    show.add_argument("--set", action="append", default=[], metavar="K=V", dest="changes")
+    show.add_argument("--json", action="store_true")
+
+
+def _server(add: Add) -> None:
+    up = add("up", "server", "up", "start a preset, show its phases, return when it is ready")
+    up.add_argument("preset", nargs="?", help="the default preset if left out")
+    up.add_argument(
+        "--set", action="append", default=[], metavar="K=V", dest="changes", help="an args key, env.X, server.X"
+    )
+    up.add_argument("--no-wait", action="store_true", help="return once the server process runs")
+    add("down", "server", "down", "stop the server, whole")
+    restart = add("restart", "server", "restart", "stop the server and start it again")
+    restart.add_argument("preset", nargs="?", help="another preset; else the one that runs")
+    restart.add_argument("--no-wait", action="store_true")
+    status = add("status", "status", "status", "the server, the cards, the reading")
+    status.add_argument("--json", action="store_true")
+    status.add_argument("--window", type=_seconds, metavar="S", help="measure over the next S seconds")
+    status.add_argument("--url", default=argparse.SUPPRESS, help="a server elsewhere")
+    logs = add("logs", "server", "logs", "the server's log")
+    logs.add_argument("-f", "--follow", action="store_true")
+    logs.add_argument("-n", "--lines", type=int, default=40, metavar="N")
+    diagnose = add("diagnose", "diagnose", "diagnose", "what a vLLM log says went wrong")
+    diagnose.add_argument("log", type=Path)
+    diagnose.add_argument("--alive", action="store_true", help="the process that wrote it still lives")
+    diagnose.add_argument("--silent", type=_seconds, default=0.0, metavar="S", help="for how long it has said nothing")
+    diagnose.add_argument("--json", action="store_true")
+
+
+def _lab(add: Add) -> None:
+    ab = add("ab", "lab", "ab", "A/B runs: mtp, chunk, aa, custom, a key of lab:; list, show, stop, adopt")
+    ab.add_argument("what", help="mtp | chunk | aa | custom | NAME | list | show ID | stop | adopt ID ARM")
+    ab.add_argument("rest", nargs="*", help=argparse.SUPPRESS)
+    ab.add_argument("--preset", help="the preset to vary; else the one that runs, else the default")
+    ab.add_argument("--rounds", type=int, metavar="N")
+    ab.add_argument("--size", choices=("small", "normal", "full"), help="how much work an arm gets in a round")
+    ab.add_argument("--quick", action="store_true", help="one small round: can only suggest")
+    ab.add_argument("--arms", metavar="A,B", help="chunk budgets, or numbers of speculative tokens")
+    ab.add_argument("--a", action="append", default=[], metavar="K=V", help="custom: the first arm")
+    ab.add_argument("--b", action="append", default=[], metavar="K=V", help="custom: the second arm")
+    ab.add_argument("--set", action="append", default=[], metavar="K=V", dest="changes", help="for both arms")
+    ab.add_argument("--seed", type=int)
+    ab.add_argument("--interrupt", action="store_true", help="even while the server answers requests")
+    ab.add_argument("--no-wait", action="store_true", help="return once the run lives")
+    ab.add_argument("--json", action="store_true")
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds") from None
+    if not 0 <= value <= 86400:
+        raise argparse.ArgumentTypeError("seconds from 0 to 86400")
+    return value

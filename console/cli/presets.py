@@ -1,0 +1,79 @@
+"""`presets` and `show`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from typing import Any
+
+from console.cli.house import DEFAULT_PRESET, House
+from console.errors import Exit
+from console.presets import Preset, apply_overrides, argv, parse_assignments, shell_line
+from console.presets.command import own_env
+
+
+def presets(args: argparse.Namespace) -> int:
+    """List presets on stdout, broken files on stderr."""
+    house = House.of(args)
+    catalog = house.catalog()
+    if args.json:
+        broken = [
+            {"name": p.name, "path": str(p.path), "what": p.error.what, "why": p.error.why, "fix": p.error.fix}
+            for p in catalog.problems
+        ]
+        listed = [_summary(preset) for preset in catalog.presets.values()]
+        print(
+            json.dumps({"schema": 1, "presets": listed, "problems": broken, "bases": sorted(catalog.bases)}, indent=1)
+        )
+        return Exit.OK
+    width = max((len(name) for name in catalog.presets), default=0)
+    for name, preset in catalog.presets.items():
+        mark = "*" if name == DEFAULT_PRESET else " "
+        print(f"{mark} {name:<{width}}  {preset.description}")
+    for problem in catalog.problems:
+        print("\n".join([f"! {problem.name}: {problem.error.what}", *problem.error.lines()[1:]]), file=sys.stderr)
+    return Exit.OK
+
+
+def _summary(preset: Preset) -> dict[str, Any]:
+    return {
+        "name": preset.name,
+        "description": preset.description,
+        "model": preset.model,
+        "path": str(preset.path),
+        "default": preset.name == DEFAULT_PRESET,
+        "simulated": preset.simulated,
+    }
+
+
+def show(args: argparse.Namespace) -> int:
+    """The exact command on stdout, copy-paste ready; with `--json` the resolved preset."""
+    house = House.of(args)
+    preset = apply_overrides(house.preset(args.preset), parse_assignments(args.changes))
+    if args.json:
+        whole = preset.to_json() | {"schema": 1, "argv": argv(preset), "shell": shell_line(preset)}
+        print(json.dumps(whole, indent=1))
+        return Exit.OK
+    print(f"# {preset.name}: {preset.description}")
+    print(f"# from {preset.path}")
+    for name, value in own_env(preset).items():
+        shown = f'"${name}"' if name in preset.secrets else _quoted(value)
+        print(f"{name}={shown} \\")
+    print(_wrapped(argv(preset)))
+    return Exit.OK
+
+
+def _quoted(value: str) -> str:
+    return shlex.quote(value)
+
+
+def _wrapped(words: list[str]) -> str:
+    """One flag a line, joined by backslashes."""
+    lines: list[list[str]] = [[]]
+    for word in words:
+        if word.startswith("--"):
+            lines.append([])
+        lines[-1].append(_quoted(word))
+    return " \\\n    ".join(" ".join(line) for line in lines)

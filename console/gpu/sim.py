@@ -1,0 +1,87 @@
+"""The simulated cards: read from the stand-in engine's own route."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+from console.endpoint import Endpoint, EndpointError
+from console.gpu.sample import GpuProcess, GpuReport, GpuSample
+
+_ABSENT = "The simulated cards appear with the simulated server: start a preset."
+_STRINGS = ("name", "uuid", "pcie_source", "problem")
+_NUMBERS = tuple(
+    field.name
+    for field in fields(GpuSample)
+    if field.name not in (*_STRINGS, "index", "source", "throttle", "processes")
+)
+
+
+class SimSource:
+    """Looks at the cards of `qwen-console sim`.
+
+    Args:
+        endpoint: the stand-in engine.
+        ours: the pids of our server's processes, asked at each look.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        ours: Callable[[], frozenset[int]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._endpoint = endpoint
+        self._ours = ours
+        self._clock = clock
+
+    def read(self) -> GpuReport:
+        """Look once; without the stand-in engine there are no cards, and a sentence says so."""
+        try:
+            page = self._endpoint.get_json("/sim/gpus", deadline=1.0)
+        except EndpointError:
+            return GpuReport(at=self._clock(), problem=_ABSENT)
+        cards = page.get("cards") if isinstance(page, dict) else None
+        if not isinstance(cards, list) or not all(isinstance(card, dict) for card in cards):
+            return GpuReport(
+                at=self._clock(), problem="This server has no simulated cards: it is not `qwen-console sim`."
+            )
+        ours = self._ours()
+        shared = page.get("processes")
+        return GpuReport(at=self._clock(), cards=tuple(_card(i, card, shared, ours) for i, card in enumerate(cards)))
+
+    def close(self) -> None:
+        """Nothing to let go of: the endpoint belongs to whoever made it."""
+
+
+def _card(index: int, card: dict[str, Any], shared: Any, ours: frozenset[int]) -> GpuSample:
+    throttle = card.get("throttle")
+    given: dict[str, Any] = {name: _number(card.get(name)) for name in _NUMBERS}
+    given |= {name: card[name] for name in _STRINGS if isinstance(card.get(name), str)}
+    return GpuSample(
+        index=index,
+        source="sim",
+        throttle=tuple(str(word) for word in throttle) if isinstance(throttle, list) else None,
+        processes=_processes(card.get("processes", shared), ours),
+        **given,
+    )
+
+
+def _number(value: Any) -> int | float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _processes(listed: Any, ours: frozenset[int]) -> tuple[GpuProcess, ...] | None:
+    if not isinstance(listed, list):
+        return None
+    found = [
+        (_number(entry.get("pid")), _number(entry.get("vram_bytes"))) for entry in listed if isinstance(entry, dict)
+    ]
+    return tuple(
+        GpuProcess(int(pid), None if size is None else int(size), int(pid) in ours)
+        for pid, size in found
+        if pid is not None
+    )

@@ -1,0 +1,1 @@
+"""A/B runs: plan, order, measure, compare, report. Lives in a process of its own."""

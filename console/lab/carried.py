@@ -1,0 +1,41 @@
+"""Secret values on their way into the lab's process: by environment only, never by a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from console.presets import Preset
+
+_PREFIX = "QWEN_CONSOLE_CARRIED_"
+
+
+def pack(role: str, preset: Preset | None) -> dict[str, str]:
+    """Variables that carry the preset's secrets under a role (`plan`, `before`)."""
+    if preset is None:
+        return {}
+    return {f"{_PREFIX}{role}_{name}": preset.env[name] for name in preset.secrets if name in preset.env}
+
+
+def unpack(role: str, env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The secrets carried under a role."""
+    start = f"{_PREFIX}{role}_"
+    return {name.removeprefix(start): value for name, value in (env or os.environ).items() if name.startswith(start)}
+
+
+def forget() -> None:
+    """Drop them from our own environment: servers that we start inherit it."""
+    for name in [name for name in os.environ if name.startswith(_PREFIX)]:
+        del os.environ[name]
+
+
+@contextmanager
+def in_environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Carry them in our own environment for as long as a keeper is spawned, which hands it to `recover`."""
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name in values:
+            os.environ.pop(name, None)

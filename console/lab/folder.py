@@ -1,0 +1,61 @@
+"""What stands in a run's folder beside its journal: the plan, what ran before, whose state folder it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from console.errors import ConsoleError
+from console.lab import carried
+from console.lab.journal import read_json, write_json
+from console.lab.plan import Plan
+from console.lab.results import PLAN_FILE
+from console.paths import Paths
+from console.presets import Preset
+
+BEFORE_FILE, PATHS_FILE = "before.json", "paths.json"
+LAB_RECORD, LAB_EXIT, LAB_LOG = "lab.json", "exit.json", "lab.log"
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A run as it was handed over to the lab's process."""
+
+    path: Path
+    paths: Paths
+    plan: Plan
+    before: Preset | None
+    """The preset that ran before, with its secrets."""
+    missing: tuple[str, ...] = ()
+    """Secrets of `before` whose values did not come along."""
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self.path.name
+
+
+def write_folder(run_dir: Path, paths: Paths, plan: Plan, before: Preset | None) -> None:
+    """Write everything but secrets."""
+    write_json(run_dir / PLAN_FILE, plan.to_json())
+    write_json(run_dir / BEFORE_FILE, {"preset": before.to_json() if before else None})
+    write_json(run_dir / PATHS_FILE, {"config": str(paths.config), "cache": str(paths.cache), "demo": paths.demo})
+
+
+def read_folder(run_dir: Path) -> Folder:
+    """Read it back, secrets from the environment.
+
+    Raises:
+        ConsoleError: the folder is not whole.
+    """
+    plan, before, places = (read_json(run_dir / name) for name in (PLAN_FILE, BEFORE_FILE, PATHS_FILE))
+    try:
+        paths = Paths(run_dir.parents[1], Path(places["config"]), Path(places["cache"]), places["demo"])
+        secrets = carried.unpack("before")
+        ran = Preset.from_json(before["preset"], secrets) if before["preset"] else None
+        missing = tuple(sorted(ran.secrets - ran.env.keys())) if ran else ()
+        return Folder(run_dir, paths, Plan.from_json(plan, carried.unpack("plan")), ran, missing)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConsoleError(
+            f"the run {run_dir.name} cannot be read", f"{type(error).__name__}: {error}", "start a new run"
+        ) from None

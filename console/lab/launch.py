@@ -1,0 +1,120 @@
+"""Starts a run in a process of its own, under a keeper: closing the console does not end it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from console.endpoint import EndpointError
+from console.errors import BusyError, ConsoleError
+from console.lab import carried
+from console.lab.folder import LAB_EXIT, LAB_LOG, LAB_RECORD, write_folder
+from console.lab.journal import read_events
+from console.lab.plan import Plan
+from console.metrics.exposition import MetricsError
+from console.metrics.feed import Feed
+from console.paths import Paths
+from console.server.keeper_spawn import KeeperSpec, spawn_keeper
+from console.server.life import Server
+from console.server.log import tail
+from console.server.process import alive
+from console.server.run_lock import busy_with, run_is_live
+from console.server.state import read_server
+from console.server.status import State
+
+_GRACE_S = 1800.0
+"""A lab that is told to end stops its arm and starts what ran before, which can take as long as a cold start."""
+_PATIENCE_S = 30.0
+_MODULE = ("-P", "-m", "console.lab")
+
+
+def launch(paths: Paths, plan: Plan, *, interrupt: bool = False) -> str:
+    """Spawn the run; returns its id once it lives.
+
+    Args:
+        paths: whose state.
+        plan: what to do.
+        interrupt: go on even if the running server answers requests now.
+
+    Raises:
+        BusyError: a run goes on, or requests do.
+        ConsoleError: the run could not be started.
+    """
+    if live := run_is_live(paths):
+        raise busy_with(live)
+    server = Server(paths)
+    status = server.status()
+    ours = status.state in (State.READY, State.STARTING, State.STALLED)
+    before = server.preset() if ours else None
+    if status.state is State.READY and not interrupt:
+        refuse_if_busy(server)
+    paths.make()
+    run_dir = _new_folder(paths, plan.kind)
+    write_folder(run_dir, paths, plan, before)
+    secrets = carried.pack("plan", plan.base) | carried.pack("before", before)
+    spec = KeeperSpec(
+        argv=(sys.executable, *_MODULE, str(run_dir)),
+        log=run_dir / LAB_LOG,
+        record=run_dir / LAB_RECORD,
+        exit=run_dir / LAB_EXIT,
+        subreaper=False,
+        grace_s=_GRACE_S,
+        on_death=(sys.executable, *_MODULE, "--recover", str(run_dir)),
+    )
+    with carried.in_environment(secrets):
+        spawn_keeper(spec, dict(os.environ))
+    _wait_until_it_lives(run_dir)
+    return run_dir.name
+
+
+def refuse_if_busy(server: Server) -> None:
+    """See that nobody's request would be cut off.
+
+    Raises:
+        BusyError: requests run or wait.
+    """
+    endpoint = server.endpoint()
+    if endpoint is None:
+        return
+    try:
+        counters = Feed(endpoint).scrape()
+    except (EndpointError, MetricsError):
+        return
+    finally:
+        endpoint.close()
+    count = (counters.running or 0) + (counters.waiting or 0)
+    if count:
+        raise BusyError(
+            f"the server answers {count} request{'s' if count > 1 else ''} now",
+            "a run stops it and would cut them off",
+            "wait until it is idle, or say `--interrupt`",
+        )
+
+
+def _new_folder(paths: Paths, kind: str) -> Path:
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in kind)
+    for extra in ("", *(f"-{n}" for n in range(2, 100))):
+        run_dir = paths.run(f"{stamp}-{safe}{extra}")
+        try:
+            run_dir.mkdir(mode=0o700)
+        except FileExistsError:
+            continue
+        return run_dir
+    raise ConsoleError("no folder could be made for the run", str(paths.runs), "try again in a second")
+
+
+def _wait_until_it_lives(run_dir: Path) -> None:
+    end = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < end:
+        if read_events(run_dir):
+            return
+        record, _ = read_server(run_dir / LAB_RECORD)
+        if record is not None and record.child is not None and not alive(record.child) and not read_events(run_dir):
+            break
+        time.sleep(0.05)
+    lines = tail(run_dir / LAB_LOG, 3)
+    raise ConsoleError("the run did not start", " / ".join(lines) or "its process said nothing", f"see {run_dir}")

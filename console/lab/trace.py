@@ -1,0 +1,99 @@
+"""One streamed request as it was seen: raw stamps, token counts, how it ended; and the measures made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+OK = "ok"
+DEATHLY = frozenset({"error-event", "http-error", "cut", "timeout", "refused"})
+"""Outcomes after which one has to look whether the server still lives."""
+
+
+@dataclass(slots=True)
+class Trace:
+    """One request. Stamps are seconds after `sent`, which is monotonic.
+
+    An arrival is one read from the socket that brought tokens: events that a proxy glued into one write were seen at
+    one moment and are one arrival.
+    """
+
+    sent: float = 0.0
+    """Monotonic time at which the request was written."""
+    stamps: list[float] = field(default_factory=list)
+    """One per arrival, the first with content, reasoning or a tool call onwards."""
+    tokens: list[int | None] = field(default_factory=list)
+    """Output tokens received by then; `None` where the server does not say."""
+    role_at: float | None = None
+    """A chunk that only names the role: not a token."""
+    content_at: float | None = None
+    """First content, where reasoning came before."""
+    ended: float | None = None
+    outcome: str = "cut"
+    """ok, http-error, error-event, cut, timeout, refused, wrong-length."""
+    detail: str = ""
+    status: int | None = None
+    finish: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    """Prompt tokens taken from the cache; `None` unless the server reports them, which is not 0."""
+    connect_s: float | None = None
+    """Seconds to connect, before `sent`: not part of any measure."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether it counts as measured."""
+        return self.outcome == OK
+
+    @property
+    def ttft_s(self) -> float | None:
+        """Request written → first content, reasoning or tool call."""
+        return self.stamps[0] if self.stamps else None
+
+    @property
+    def tpot_s(self) -> float | None:
+        """(last - first) / (n - k): n output tokens, k of them in the first arrival."""
+        if len(self.stamps) < 2 or self.completion_tokens is None:
+            return None
+        first = self.tokens[0]
+        if first is None:
+            # Without running counts k is known only if every arrival was one token.
+            first = 1 if len(self.stamps) == self.completion_tokens else None
+        if first is None or self.completion_tokens <= first:
+            return None
+        return (self.stamps[-1] - self.stamps[0]) / (self.completion_tokens - first)
+
+    @property
+    def gap_s(self) -> float | None:
+        """Mean time between successive arrivals: what the eye sees as smoothness, whatever they hold."""
+        return (self.stamps[-1] - self.stamps[0]) / (len(self.stamps) - 1) if len(self.stamps) > 1 else None
+
+    def to_json(self) -> dict[str, Any]:
+        """For the journal; stamps to the microsecond."""
+        return {
+            "sent": round(self.sent, 6),
+            "stamps": [round(stamp, 6) for stamp in self.stamps],
+            "tokens": self.tokens,
+            "role_at": _rounded(self.role_at),
+            "content_at": _rounded(self.content_at),
+            "ended": _rounded(self.ended),
+            "outcome": self.outcome,
+            "detail": self.detail,
+            "status": self.status,
+            "finish": self.finish,
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "cached_tokens": self.cached_tokens,
+            "connect_s": _rounded(self.connect_s),
+        }
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Trace:
+        """The inverse of `to_json`; unknown keys are ignored."""
+        return cls(**{name: raw[name] for name in cls.__dataclass_fields__ if name in raw})
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)

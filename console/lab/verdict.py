@@ -1,0 +1,145 @@
+"""The overall verdict of a run: adopt, keep, undecided or invalid, with its sentence and its reasons. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+COLLAPSE = 0.5
+"""Acceptance at the end below this share of the start has collapsed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What to do, in a word and a sentence."""
+
+    overall: str
+    """adopt, keep, undecided or invalid."""
+    sentence: str
+    why: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One judged measure of an arm against the base."""
+
+    name: str
+    title: str
+    verdict: str
+    ratio: float | None
+    lo: float | None
+    hi: float | None
+    advice: str = ""
+
+    @property
+    def text(self) -> str:
+        """`decode.tpot_s -48.0 % [-50.1 %, -45.9 %]: better`."""
+        if self.ratio is None:
+            return f"{self.name}: {self.verdict}" + (f" ({self.advice})" if self.advice else "")
+        span = f" [{_change(self.lo)}, {_change(self.hi)}]" if self.lo is not None and self.hi is not None else ""
+        tail = f" ({self.advice})" if self.advice else ""
+        return f"{self.name} {_change(self.ratio)}{span}: {self.verdict}{tail}"
+
+
+@dataclass(frozen=True, slots=True)
+class ArmState:
+    """What is known of one arm beside its speed."""
+
+    name: str
+    valid_boots: int
+    invalid: tuple[str, ...] = ()
+    """Why boots did not count."""
+    crashes: tuple[str, ...] = ()
+    """What killed boots, one sentence each."""
+    speculates: bool = False
+    acceptance: tuple[float | None, float | None] = (None, None)
+    """At the start and at the end of the measured part."""
+    probes: Mapping[str, tuple[int, int]] | None = None
+    """Probe → (passed, asked)."""
+
+
+def overall(kind: str, rounds: int, base: ArmState, arm: ArmState, findings: Sequence[Finding]) -> Verdict:
+    """Judge one arm against the base.
+
+    Args:
+        kind: the kind of run.
+        rounds: rounds in which both arms have a valid boot.
+        base: the arm that stays unless the other proves itself.
+        arm: the arm in question.
+        findings: every judged measure, the decisive one first.
+    """
+    why = [finding.text for finding in findings]
+    if base.crashes:
+        return Verdict("invalid", f"{base.name}, what the run measures against, crashed: {base.crashes[0]}", tuple(why))
+    if arm.crashes:
+        sentence = f"keep {base.name}: {arm.name} crashed ({len(arm.crashes)} of its boots): {arm.crashes[0]}"
+        return Verdict("keep", sentence, (*arm.crashes, *why))
+    if not rounds:
+        reasons = tuple(dict.fromkeys((*base.invalid, *arm.invalid))) or ("no round has a valid boot of both arms",)
+        return Verdict("invalid", f"nothing can be said: {reasons[0]}", reasons)
+    if kind == "aa":
+        return _noise(findings, rounds)
+    faults = _faults(base, arm)
+    if faults:
+        return Verdict("keep", f"keep {base.name}: {faults[0]}", (*faults, *why))
+    return _by_speed(base.name, arm.name, rounds, findings, why, decisive=arm.speculates != base.speculates)
+
+
+def _by_speed(
+    base: str, arm: str, rounds: int, findings: Sequence[Finding], why: Sequence[str], *, decisive: bool
+) -> Verdict:
+    better = [f for f in findings if f.verdict == "better"]
+    worse = [f for f in findings if f.verdict == "worse"]
+    if rounds == 1:
+        return Verdict(
+            "undecided", f"one round only suggests: {findings[0].text if findings else 'no data'}", tuple(why)
+        )
+    if worse and better:
+        sentence = f"keep {base}: {arm} is a trade, {_list(better)} better but {_list(worse)} worse"
+        return Verdict("keep", sentence, tuple(why))
+    if worse:
+        return Verdict("keep", f"keep {base}: {arm} is worse in {_list(worse)}", tuple(why))
+    if better and (not decisive or findings[0].verdict == "better"):
+        return Verdict("adopt", f"adopt {arm}: {', '.join(f.text for f in better)}, and nothing is worse", tuple(why))
+    if findings and all(f.verdict == "equivalent" for f in findings):
+        return Verdict("keep", f"keep {base}: no difference that counts in any measure", tuple(why))
+    if decisive and findings and findings[0].verdict == "equivalent":
+        return Verdict("keep", f"keep {base}: {arm} writes no faster ({findings[0].text})", tuple(why))
+    open_ = next((f for f in findings if f.verdict == "undecided"), None)
+    return Verdict("undecided", f"not settled yet: {open_.text if open_ else 'no data'}", tuple(why))
+
+
+def _noise(findings: Sequence[Finding], rounds: int) -> Verdict:
+    """An A/A run: equal arms, so every difference is this machine's noise."""
+    why = tuple(f.text for f in findings)
+    named = [f for f in findings if f.verdict in ("better", "worse")]
+    widths = [max(f.hi / f.ratio, f.ratio / f.lo) - 1 for f in findings if f.lo and f.hi and f.ratio]
+    if rounds == 1 or not widths:
+        return Verdict("undecided", "one round gives no noise floor", why)
+    floor = f"with {rounds} rounds equal arms come apart by up to ±{max(widths) * 100:.1f} % here"
+    if named:
+        return Verdict("keep", f"{floor}; {_list(named)} differed between equal arms: that is chance", why)
+    return Verdict("keep", f"{floor}: smaller differences cannot be shown", why)
+
+
+def _faults(base: ArmState, arm: ArmState) -> list[str]:
+    """What is wrong with the arm beside speed; probes count only where the base passed them."""
+    faults = []
+    start, end = arm.acceptance
+    if start is not None and end is not None and start > 0 and end < COLLAPSE * start:
+        faults.append(f"acceptance fell from {start:.0%} to {end:.0%} during the run")
+    if arm.speculates and start == 0 and not end:
+        faults.append("not one draft was accepted")
+    for name, (passed, asked) in (arm.probes or {}).items():
+        there, of = (base.probes or {}).get(name, (0, 0))
+        if asked and of and passed * of < there * asked:
+            faults.append(f"{name} holds in {passed} of {asked} on {arm.name}, in {there} of {of} on {base.name}")
+    return faults
+
+
+def _list(findings: Sequence[Finding]) -> str:
+    return ", ".join(finding.name for finding in findings)
+
+
+def _change(ratio: float | None) -> str:
+    return "n/a" if ratio is None else f"{(ratio - 1) * 100:+.1f} %"

@@ -1,0 +1,117 @@
+"""A server's `/metrics`, scraped again and again, as readings over a window and a list of its last requests."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+
+from console.endpoint import Endpoint
+from console.metrics import vllm, window
+from console.metrics.exposition import MetricsError, parse
+from console.metrics.reading import LastRequests, Reading
+from console.metrics.span import restarted
+from console.metrics.vllm import Counters
+
+WINDOW_S = 30.0
+MIN_WINDOW_S = 10.0
+"""Below this a figure is noise: one chunk of a prefill outlasts it."""
+_KEPT = 4096
+_LAST = 8
+
+
+class Feed:
+    """Scrapes one endpoint; bounded memory, one caller at a time.
+
+    Args:
+        endpoint: where the server answers.
+        window_s: span of the live figures in seconds, 10 at least.
+        base: the page that lifetime figures count from; the server's own start without one.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        window_s: float = WINDOW_S,
+        base: Counters | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._endpoint = endpoint
+        self._window_s = max(window_s, MIN_WINDOW_S)
+        self._base = base
+        self._clock = clock
+        self._ring: deque[Counters] = deque(maxlen=_KEPT)
+        self._last: deque[tuple[float, LastRequests]] = deque(maxlen=_LAST)
+
+    @property
+    def newest(self) -> Counters | None:
+        """The last page that could be read, however old."""
+        return self._ring[-1] if self._ring else None
+
+    @property
+    def age_s(self) -> float | None:
+        """Seconds since that page was scraped: what a screen shows beside numbers that no longer move."""
+        return None if not self._ring else max(0.0, self._clock() - self._ring[-1].at)
+
+    def scrape(self) -> Counters:
+        """One page, typed; changes nothing here.
+
+        Raises:
+            EndpointError: the server did not answer.
+            MetricsError: it answered with something else than vLLM's metrics.
+        """
+        asked = self._clock()
+        reply = self._endpoint.get("/metrics")
+        answered = self._clock()
+        if reply.status != 200:
+            raise MetricsError(
+                f"{self._endpoint.url}/metrics answered {reply.status}",
+                "the server is up, but gives no metrics",
+                "check that the address is vLLM's and that its key is right",
+            )
+        return vllm.read(parse(reply.text), at=(asked + answered) / 2)
+
+    def update(self) -> Reading:
+        """Scrape, and read the window that ends now.
+
+        Raises what `scrape` raises; the pages seen so far stay.
+        """
+        self._keep(self.scrape())
+        return self.reading()
+
+    def reading(self) -> Reading:
+        """The window that ends with the newest page, without scraping."""
+        if not self._ring:
+            return Reading()
+        found = window.reading(self._window_start(), self._ring[-1], self._base)
+        now = self._clock()
+        last = tuple(replace(requests, age_s=max(0.0, now - at)) for at, requests in reversed(self._last))
+        return replace(found, last=last)
+
+    def lifetime(self, base: Counters | None = None) -> Reading:
+        """Everything from `base` (or the feed's own base, or the server's start) to the newest page."""
+        return Reading() if not self._ring else window.lifetime(self._ring[-1], base or self._base)
+
+    def _keep(self, new: Counters) -> None:
+        before = self.newest
+        if before is not None and restarted(before, new):
+            self._ring.clear()
+            self._last.clear()
+            before = None
+        if before is not None and (requests := window.last_requests(before, new, new.at)) is not None:
+            self._last.append((new.at, requests))
+        self._ring.append(new)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Drop what no window needs: all before its start, and a start that a long silence left far behind."""
+        newest = self._ring[-1].at
+        while len(self._ring) > 1 and newest - self._ring[1].at >= self._window_s:
+            self._ring.popleft()
+        if len(self._ring) > 1 and newest - self._ring[0].at > 2 * self._window_s:
+            self._ring.popleft()
+
+    def _window_start(self) -> Counters | None:
+        return self._ring[0] if len(self._ring) > 1 else None

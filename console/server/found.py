@@ -1,0 +1,83 @@
+"""Finding a life whose record is lost: by what its keeper was told, and by the marker its processes carry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from console.server.process import PROC, Identity, Stat, Table, boot_id, marked, snapshot
+from console.server.state import ServerRecord, read_exit, read_json, read_server, spec_path
+
+
+def known_life(record: Path, *, locked: bool) -> tuple[ServerRecord | None, str | None]:
+    """The life recorded at `record`, and a note when the record is no use.
+
+    A record that is torn, or missing while the life's lock is held, is rebuilt from what lives.
+    """
+    read, note = read_server(record)
+    if read is None and (note or locked):
+        read = find_life(record)
+        note = f"{note}; the server was found by its marker" if note and read else note
+    return read, note
+
+
+def leftovers(record: ServerRecord, exit_path: Path) -> tuple[Identity, ...]:
+    """What lives of a life whose keeper is gone.
+
+    A keeper that wrote how the child ended has swept, or was killed over it: then descent and group tell enough. Where
+    it wrote nothing every environment is searched for the marker.
+    """
+    end, _ = read_exit(exit_path)
+    return tuple(record.kin.find(search=end is None or end.life != record.life))
+
+
+def find_life(record: Path) -> ServerRecord | None:
+    """The record as it would stand at `record`, rebuilt from living processes; `None` when none lives."""
+    spec, _ = read_json(spec_path(record))
+    if spec is None:
+        return None
+    table = snapshot()
+    try:
+        ours = [table[pid] for pid in marked(str(spec["life"]), table)]
+        keeper, child = _keeper(ours, table), _child(ours)
+        if keeper is None:
+            return None
+        return ServerRecord(
+            life=str(spec["life"]),
+            keeper=keeper,
+            child=child,
+            argv=tuple(map(str, spec["argv"])),
+            log=str(spec["log"]),
+            started=str(spec["started"]),
+            grace_s=float(spec["grace_s"]),
+            whole=bool(spec["subreaper"]),
+            preset=spec["preset"],
+            host=spec["host"],
+            port=spec["port"],
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _keeper(ours: list[Stat], table: Table) -> Identity | None:
+    """The leader of the session in which the child's group sits; a lost one keeps its pid and nothing else."""
+    for stat in ours:
+        if stat.session == stat.pid and _is_keeper(stat.pid):
+            return Identity(stat.pid, stat.start, boot_id())
+    child = next((stat for stat in ours if stat.group == stat.pid != stat.session), None)
+    if child is None or child.session in table:
+        return None
+    return Identity(child.session, 0, boot_id())
+
+
+def _child(ours: list[Stat]) -> Identity | None:
+    """The first leader of a group within the keeper's session."""
+    leaders = [stat for stat in ours if stat.group == stat.pid and stat.session != stat.pid]
+    first = min(leaders, key=lambda stat: stat.start, default=None)
+    return Identity(first.pid, first.start, boot_id()) if first else None
+
+
+def _is_keeper(pid: int) -> bool:
+    try:
+        return b"console.server.keeper" in (PROC / str(pid) / "cmdline").read_bytes()
+    except OSError:
+        return False

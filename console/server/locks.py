@@ -1,0 +1,59 @@
+"""Locks that live as long as the process that inherited them (flock)."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_PATIENCE_S = 1.0
+"""An onlooker holds the lock for microseconds; whoever wants it waits that out."""
+
+
+def take(path: Path, patience_s: float = _PATIENCE_S) -> int | None:
+    """Lock the file for ourselves; the descriptor that holds it, or `None` when somebody else does."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    end = time.monotonic() + patience_s
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return handle
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                os.close(handle)
+                return None
+            time.sleep(0.02)
+
+
+def is_held(path: Path) -> bool:
+    """Whether somebody holds the lock now."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+@contextmanager
+def held(path: Path, patience_s: float = _PATIENCE_S) -> Iterator[int | None]:
+    """Hold the lock within the block; yields `None` when somebody else has it.
+
+    A descriptor that was handed to a child meanwhile keeps the lock there.
+    """
+    handle = take(path, patience_s)
+    try:
+        yield handle
+    finally:
+        if handle is not None:
+            with suppress(OSError):
+                os.close(handle)

@@ -1,0 +1,102 @@
+"""The server's log: a file that grows, is cut, and may hold secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from console.paths import Paths
+
+KEPT = 20
+"""Log files of past lives that stay."""
+HEAD_BYTES = 256_000
+"""What is read of a long log's beginning: the version, the arguments, the first phases."""
+TAIL_BYTES = 1_000_000
+"""What is read of a long log's end: the cause of death."""
+_BATCH_BYTES = 1_000_000
+_LONGEST_LINE = 200_000
+_HIDDEN = "•••"
+_SHORTEST_SECRET = 4
+"""A shorter "secret" would black out half of the log and hide nothing."""
+
+
+def new_log(paths: Paths, preset: str) -> Path:
+    """A fresh file for one server life; the oldest beyond `KEPT` go."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3] + "Z"
+    safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in preset)
+    old = sorted(paths.logs.glob("*.log"), key=lambda file: file.name)
+    for file in old[: max(0, len(old) - KEPT + 1)]:
+        file.unlink(missing_ok=True)
+    return paths.logs / f"{stamp}-{safe}.log"
+
+
+def tail(path: Path, n: int) -> list[str]:
+    """The last `n` lines; empty when there is no log."""
+    return _text(_read_end(path, TAIL_BYTES)).splitlines()[-n:] if n > 0 else []
+
+
+def ends(path: Path) -> list[str]:
+    """The log as far as a reader of causes needs it: all of it, or its beginning and its end."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(0)
+            if size <= HEAD_BYTES + TAIL_BYTES:
+                return _text(file.read(HEAD_BYTES + TAIL_BYTES)).splitlines()
+            head = file.read(HEAD_BYTES)
+            file.seek(size - TAIL_BYTES)
+            return _text(_whole(head)).splitlines() + _text(file.read(TAIL_BYTES)).splitlines()[1:]
+    except OSError:
+        return []
+
+
+def follow(path: Path, offset: int) -> tuple[list[str], int]:
+    """Whole lines after byte `offset`, and the offset to go on from.
+
+    A file that shrank was cut: reading starts over. What exceeds one batch comes with the next call. A line without an
+    end waits for it, unless it is absurdly long. Progress bars end their states with a carriage return, which counts
+    as a line's end.
+    """
+    try:
+        with path.open("rb") as file:
+            if file.seek(0, 2) < offset:
+                offset = 0
+            file.seek(offset)
+            chunk = file.read(_BATCH_BYTES)
+    except OSError:
+        return [], offset
+    complete = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1
+    if not complete and len(chunk) >= _LONGEST_LINE:
+        complete = len(chunk)
+    return _text(chunk[:complete]).splitlines(), offset + complete
+
+
+def redact(line: str, secrets: Iterable[str]) -> str:
+    """The line without the values of these secrets."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= _SHORTEST_SECRET:
+            line = line.replace(secret, _HIDDEN)
+    return line
+
+
+def _read_end(path: Path, limit: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - limit))
+            return file.read(limit)
+    except OSError:
+        return b""
+
+
+def _whole(chunk: bytes) -> bytes:
+    return chunk[: chunk.rfind(b"\n") + 1]
+
+
+def _text(raw: bytes) -> str:
+    # str.splitlines also breaks at form feeds and the like, which do not end a line of a log.
+    return raw.decode(errors="replace").replace("\r\n", "\n").translate(_NO_BREAKS)
+
+
+_NO_BREAKS = {ord(c): " " for c in "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"}

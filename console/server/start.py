@@ -1,0 +1,153 @@
+"""What has to be right before a keeper is started: the command, the port, and that nothing of ours runs."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from console.endpoint import free_port
+from console.errors import BusyError, ConsoleError, UsageError
+from console.paths import Paths
+from console.presets import Preset, argv, child_env
+from console.server.failure import failure_path
+from console.server.found import known_life, leftovers
+from console.server.keeper_spawn import KeeperSpec, spawn_holding
+from console.server.locks import held
+from console.server.log import new_log
+from console.server.ready import canary_lock
+from console.server.sockets import bind_problem, owner_of, url_of
+from console.server.state import read_stop, stop_path
+from console.server.status import Diagnosis, Phase
+
+_CONTAINERS = frozenset({"docker", "podman", "nerdctl", "docker-compose"})
+
+
+class PortInUse(ConsoleError):
+    """Somebody else listens where the server should."""
+
+    def __init__(self, diagnosis: Diagnosis) -> None:
+        super().__init__(diagnosis.what, diagnosis.why, diagnosis.fix)
+        self.diagnosis = diagnosis
+        self.cause = diagnosis.cause
+
+
+def command_path(preset: Preset) -> str:
+    """The absolute path of the command's first word: as given, else from PATH, else beside our interpreter.
+
+    Raises:
+        UsageError: a container's command.
+        ConsoleError: there is no such command.
+    """
+    for word in preset.command:
+        if Path(word).name in _CONTAINERS:
+            raise UsageError(
+                f"preset {preset.name}: {Path(word).name} cannot be the command",
+                "the processes in a container are not ours to see, to prove ready, or to stop whole",
+                "install vLLM beside the console and set `command: [vllm, serve]`",
+            )
+    name = argv(preset)[0]
+    beside = Path(sys.executable).parent
+    found = shutil.which(name, path=child_env(preset).get("PATH", os.defpath)) or shutil.which(name, path=str(beside))
+    if found is None:
+        where = "at that path" if "/" in name else f"on PATH, or in {beside}"
+        raise ConsoleError(
+            f"preset {preset.name}: there is no command {name}",
+            f"no executable file {name} {where}",
+            "install vLLM in this environment (`pip install vllm`), or set `command:` in the preset to its full path",
+        )
+    return str(Path(found).absolute())
+
+
+def check_port(host: str, port: int) -> None:
+    """See that a server can listen there.
+
+    Raises:
+        PortInUse: it cannot, and who is in the way as far as /proc tells.
+        ConsoleError: the address is none of this machine.
+    """
+    problem = bind_problem(host, port)
+    if problem is None:
+        return
+    if problem.errno != errno.EADDRINUSE:
+        raise ConsoleError(
+            f"a server cannot listen on {host}:{port}",
+            problem.strerror or str(problem),
+            "set `server: {host: …, port: …}` to an address of this machine and a port above 1023",
+        )
+    raise PortInUse(port_diagnosis(port, f"bind {host}:{port}: {problem.strerror}"))
+
+
+def port_diagnosis(port: int, evidence: str) -> Diagnosis:
+    """`port-in-use`, with the owner as far as /proc tells."""
+    owner = owner_of(port)
+    who = f"{owner[1]} (pid {owner[0]})" if owner else "another user's process"
+    return Diagnosis(
+        cause="port-in-use",
+        what=f"port {port} is in use by somebody else",
+        why=f"{who} listens on port {port}; it is not a server of this console",
+        fix="end that process, or choose another port: `--set server.port=0` takes a free one",
+        evidence=(evidence,),
+        phase=Phase.START,
+    )
+
+
+def launch(paths: Paths, preset: Preset, log: Path | None) -> None:
+    """Check all that, then start the keeper under the lock.
+
+    Raises:
+        BusyError: a server of ours lives, or is being started.
+        ConsoleError: it cannot be started.
+    """
+    command = command_path(preset)
+    with held(paths.server_lock) as lock:
+        if lock is None:
+            raise busy(paths)
+        _refuse_leftovers(paths)
+        if preset.server.port == 0:
+            preset = preset.with_port(free_port(preset.server.host))
+        check_port(preset.server.host, preset.server.port)
+        for stale in (paths.canary, paths.baseline, failure_path(paths), canary_lock(paths)):
+            stale.unlink(missing_ok=True)
+        spec = KeeperSpec(
+            argv=(command, *argv(preset)[1:]),
+            log=log or new_log(paths, preset.name),
+            record=paths.server_record,
+            exit=paths.exit_record,
+            lock=paths.server_lock,
+            grace_s=preset.server.stop_grace,
+            preset=preset.to_json(),
+            host=preset.server.host,
+            port=preset.server.port,
+        )
+        spawn_holding(spec, child_env(preset), lock)
+
+
+def busy(paths: Paths) -> BusyError:
+    """What a start says when the lock is held."""
+    record, _ = known_life(paths.server_record, locked=True)
+    if record is None or record.preset is None:
+        return BusyError("a server is being started by another console", "", "`qwen-console status` shows it")
+    name, url = record.preset["name"], url_of(record.host or "", record.port or 0)
+    request, _ = read_stop(stop_path(paths.server_record))
+    if request and request.life == record.life and request.taken:
+        return BusyError(f"the server {name} is being stopped", f"asked by: {request.by}", "try again when it is gone")
+    return BusyError(
+        f"the server {name} is up on {url}",
+        "one server at a time: another would take its memory",
+        "switch with `qwen-console restart PRESET`, or stop it: `qwen-console down`",
+    )
+
+
+def _refuse_leftovers(paths: Paths) -> None:
+    """With the lock free, something of the last life may live on all the same: its keeper was killed."""
+    record, _ = known_life(paths.server_record, locked=False)
+    left = leftovers(record, paths.exit_record) if record else ()
+    if left:
+        raise BusyError(
+            "a server of this console still runs, its keeper was lost",
+            f"{len(left)} processes are left, the first is pid {left[0].pid}",
+            "stop it whole: `qwen-console down`",
+        )

@@ -1,0 +1,364 @@
+"""Continuous batching in virtual time: who computes what in the next engine step, and what comes out of it; pure.
+
+`plan(now)` decides a step and says how long it takes; `finish(step, now)` books it. Whoever drives it sleeps, or does
+not: a test runs hours of engine time in a moment.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from console.sim.blocks import Blocks, Holding, chain
+from console.sim.timing import Chunk, Timing, accepted
+
+Finish = Literal["stop", "length", "abort"]
+COLLAPSE_AT = 32_768
+"""The position whose first crossing ends all acceptance in some versions, until a restart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What of a command line decides the scheduling."""
+
+    budget: int = 2048
+    """Tokens in a step."""
+    streams: int = 256
+    """Requests that run together."""
+    block: int = 1600
+    kv_tokens: int = 122_880
+    max_len: int = 102_400
+    prefix_caching: bool = True
+    drafts: int = 0
+    collapse: bool = False
+    """Acceptance drops to nothing when a request first crosses `COLLAPSE_AT`."""
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """One request through its life. Times are the driver's clock, seconds."""
+
+    id: str
+    prompt: list[int]
+    max_tokens: int
+    write: Callable[[int], list[int]]
+    """The next n tokens of the answer."""
+    natural: int = 1 << 60
+    """Tokens after which the answer is over, the end token included."""
+    ignore_eos: bool = False
+    salt: str = ""
+    arrived: float = 0.0
+    scheduled: float | None = None
+    first: float | None = None
+    last: float | None = None
+    computed: int = 0
+    """Tokens, of prompt and answer, that the cache holds."""
+    cached: int = 0
+    """Prompt tokens that came from the prefix cache when it was first admitted."""
+    generated: int = 0
+    preemptions: int = 0
+    finish: Finish | None = None
+    tokens: list[int] = field(default_factory=list)
+    """Prompt, then answer."""
+    keys: list[bytes] = field(default_factory=list)
+    holding: Holding = field(default_factory=Holding)
+    junction: int = 0
+    """Where another prompt parts from this one: prefill stops there once, so that the state is kept."""
+
+    @property
+    def prefilling(self) -> bool:
+        """Whether the next step computes prompt (or, after a preemption, what is known of the answer)."""
+        return self.computed < self.replay
+
+    @property
+    def replay(self) -> int:
+        """Tokens to compute before a new one can come."""
+        return len(self.prompt) if not self.generated else len(self.tokens) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One request's share of a step."""
+
+    request: Request
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One forward pass."""
+
+    prefill: tuple[Piece, ...]
+    decode: tuple[Request, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One verified draft: how many tokens it had, how many were right."""
+
+    tokens: int
+    accepted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What one request got out of one step."""
+
+    request: Request
+    tokens: tuple[int, ...]
+    first: bool
+    gap: float | None
+    """Seconds since the request's previous output."""
+    draft: Draft | None = None
+
+
+@dataclass(slots=True)
+class Admissions:
+    """What happened at the door since it was last asked."""
+
+    queried: int = 0
+    """Prompt tokens looked up in the prefix cache."""
+    hit: int = 0
+    preemptions: int = 0
+
+
+class Scheduler:
+    """The engine's queue and batch."""
+
+    def __init__(self, limits: Limits, timing: Timing, seed: int) -> None:
+        self.limits = limits
+        self.waiting: deque[Request] = deque()
+        self.running: list[Request] = []
+        self.admissions = Admissions()
+        self._timing = timing
+        self._rng = random.Random(f"scheduler {seed}")
+        # One request of full length always fits: anything else could neither run nor be preempted.
+        blocks = max(limits.kv_tokens // limits.block, -(-limits.max_len // limits.block))
+        self._blocks = Blocks(blocks, drop_last=limits.prefix_caching and limits.drafts > 0)
+        self._idle = True
+        self._collapsed = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything runs or waits."""
+        return bool(self.running or self.waiting)
+
+    @property
+    def kv_used(self) -> float:
+        """Share of the KV cache that running requests hold."""
+        return self._blocks.used
+
+    def add(self, request: Request, now: float) -> None:
+        """A request arrives."""
+        request.arrived = now
+        request.tokens = list(request.prompt)
+        if self.limits.prefix_caching:
+            request.keys = chain(request.prompt, self.limits.block, request.salt)
+        self.waiting.append(request)
+
+    def abort(self, request: Request) -> bool:
+        """The client is gone; false if the request had ended before."""
+        if request.finish is not None:
+            return False
+        self._leave(request, "abort")
+        if request in self.waiting:
+            self.waiting.remove(request)
+        return True
+
+    def plan(self, now: float) -> Step | None:
+        """The next step, or nothing to do. A starved prefill leaves a step without its share."""
+        if not self.busy:
+            self._idle = True
+            return None
+        if self._idle:
+            self._idle = False
+            self._timing.new_run()
+        budget = self.limits.budget
+        prefill: list[Piece] = []
+        decode: list[Request] = []
+        for request in list(self.running):
+            if request in self.running:
+                budget -= self._continue(request, budget, prefill, decode)
+        self._admit(budget, prefill, now)
+        if not prefill and not decode:
+            return None
+        chunks = [Chunk(piece.tokens, piece.request.computed) for piece in prefill]
+        context = sum(request.computed for request in decode)
+        return Step(tuple(prefill), tuple(decode), self._timing.step(chunks, len(decode), context))
+
+    def finish(self, step: Step, now: float) -> list[Output]:
+        """Book a step that ended at `now`; what the requests got."""
+        outputs = [self._prefilled(piece, now) for piece in step.prefill]
+        outputs += [self._decoded(request, now) for request in step.decode]
+        return [output for output in outputs if output is not None]
+
+    def _continue(self, request: Request, budget: int, prefill: list[Piece], decode: list[Request]) -> int:
+        """Schedule a running request within `budget`; the tokens it takes."""
+        if request.prefilling:
+            tokens = self._chunk(request, budget)
+            if tokens <= 0 or not self._room(request, request.computed + tokens):
+                return 0
+            prefill.append(Piece(request, tokens))
+            return tokens
+        tokens = 1 + self.limits.drafts
+        if tokens > budget or not self._room(request, min(request.computed + tokens, self.limits.max_len)):
+            return 0
+        decode.append(request)
+        return tokens
+
+    def _admit(self, budget: int, prefill: list[Piece], now: float) -> None:
+        while self.waiting and budget > 0 and len(self.running) < self.limits.streams:
+            request = self.waiting[0]
+            tokens = self._enter(request, budget)
+            if tokens <= 0:
+                return
+            self.waiting.popleft()
+            self.running.append(request)
+            if request.scheduled is None:
+                # The step may have begun, on paper, a moment before the request came.
+                request.scheduled = max(now, request.arrived)
+            prefill.append(Piece(request, tokens))
+            budget -= tokens
+
+    def _enter(self, request: Request, budget: int) -> int:
+        """Find the request's prefix, give it room; its first chunk, or 0 if it has to wait."""
+        block = self.limits.block
+        match = self._blocks.match(request.keys[: (request.replay - 1) // block])
+        request.computed = match.hit * block
+        request.junction = match.shared * block if match.shared > match.hit else 0
+        tokens = self._chunk(request, budget)
+        if tokens <= 0:
+            return 0
+        if not self._blocks.take(request.holding, request.keys[: match.hit], -(-(request.computed + tokens) // block)):
+            return 0
+        if request.scheduled is None:
+            request.cached = request.computed
+            if self.limits.prefix_caching:
+                self.admissions.queried += len(request.prompt)
+                self.admissions.hit += request.cached
+        return tokens
+
+    def _chunk(self, request: Request, budget: int) -> int:
+        """Prefill tokens for this step: with prefix caching every chunk but the last ends where state is kept."""
+        start, goal = request.computed, request.replay
+        end = min(start + budget, goal)
+        if not self.limits.prefix_caching:
+            return end - start
+        block = self.limits.block
+        if end < goal:
+            aligned = end // block * block
+            if aligned > start or block <= self.limits.budget:
+                end = aligned
+        stops = [self._last_kept(request)]
+        if start % block:
+            stops.append((start // block + 1) * block)
+        if request.junction:
+            stops.append(request.junction)
+        return max(0, min([stop for stop in stops if start < stop < end], default=end) - start)
+
+    def _last_kept(self, request: Request) -> int:
+        """The last position of a prompt whose state another request could resume from."""
+        block = self.limits.block
+        if self.limits.drafts:
+            return max(0, len(request.tokens) // block - 1) * block
+        return (len(request.tokens) - 1) // block * block
+
+    def _room(self, request: Request, tokens: int) -> bool:
+        """Room for `tokens` in all, sending the youngest requests back to the queue where needed."""
+        blocks = -(-tokens // self.limits.block)
+        while not self._blocks.grow(request.holding, blocks):
+            victim = self.running[-1]
+            self._preempt(victim)
+            if victim is request:
+                return False
+        return True
+
+    def _preempt(self, request: Request) -> None:
+        self.running.remove(request)
+        self._blocks.release(request.holding)
+        request.computed = 0
+        request.preemptions += 1
+        self.admissions.preemptions += 1
+        self.waiting.appendleft(request)
+
+    def _prefilled(self, piece: Piece, now: float) -> Output | None:
+        request = piece.request
+        if request not in self.running:
+            return None
+        request.computed += piece.tokens
+        # The recurrent state is written where a chunk ends, and is of use only at a block's end.
+        self._keep(request, state=request.computed % self.limits.block == 0)
+        if request.prefilling or request.generated:
+            return None
+        return self._emit(request, 1, now, None)
+
+    def _decoded(self, request: Request, now: float) -> Output | None:
+        if request not in self.running:
+            return None
+        drafts = self.limits.drafts
+        if not drafts:
+            return self._emit(request, 1, now, None)
+        tail = request.generated >= request.natural
+        right = 0 if self._collapsed else accepted(self._rng, drafts, tail=tail)
+        return self._emit(request, 1 + right, now, Draft(drafts, right))
+
+    def _emit(self, request: Request, count: int, now: float, draft: Draft | None) -> Output:
+        left = min(request.max_tokens, self.limits.max_len - len(request.prompt)) - request.generated
+        if not request.ignore_eos:
+            left = min(left, request.natural - request.generated)
+        tokens = request.write(min(count, left))
+        first, gap = request.first is None, None if request.last is None else now - request.last
+        before = request.computed // self.limits.block
+        if request.generated:
+            request.computed += len(tokens)
+        request.generated += len(tokens)
+        request.tokens.extend(tokens)
+        request.first = now if first else request.first
+        request.last = now
+        if request.computed // self.limits.block > before:
+            self._keep(request, state=True)
+        self._collapsed = self._collapsed or (self.limits.collapse and len(request.tokens) > COLLAPSE_AT)
+        if len(tokens) == left:
+            over = not request.ignore_eos and request.generated >= request.natural
+            self._leave(request, "stop" if over else "length")
+        return Output(request, tuple(tokens), first, gap, draft)
+
+    def _keep(self, request: Request, *, state: bool) -> None:
+        """Publish the whole blocks that the request has computed by now, the last one with its state or without."""
+        if not self.limits.prefix_caching:
+            return
+        block = self.limits.block
+        whole = request.computed // block
+        if whole > len(request.keys):
+            request.keys = chain(request.tokens[: whole * block], block, request.salt, request.keys)
+        self._blocks.fill(request.holding, request.keys[:whole], whole if state else 0)
+
+    def _leave(self, request: Request, finish: Finish) -> None:
+        request.finish = finish
+        if request in self.running:
+            self.running.remove(request)
+            self._blocks.release(request.holding)
+
+
+def drive(scheduler: Scheduler, arrivals: Iterable[tuple[float, Request]], until: float = float("inf")) -> list[Output]:
+    """Run to the end in virtual time, which starts at 0; outputs in order."""
+    pending = deque(sorted(arrivals, key=lambda item: item[0]))
+    outputs: list[Output] = []
+    now = 0.0
+    while now < until:
+        while pending and pending[0][0] <= now:
+            at, request = pending.popleft()
+            scheduler.add(request, at)
+        step = scheduler.plan(now)
+        if step is not None:
+            now += step.seconds
+            outputs += scheduler.finish(step, now)
+        elif pending:
+            now = pending[0][0]
+        else:
+            break
+    return outputs

@@ -1,0 +1,218 @@
+"""One stand-in from its command line to its exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import socket
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+
+import uvicorn
+from starlette.applications import Starlette
+
+from console.sim import log
+from console.sim.boot import BootFailedError, boot
+from console.sim.engine import Engine
+from console.sim.faults import NAMES, crash_reason, say_crash
+from console.sim.http import Site
+from console.sim.options import OptionError, Options, parse
+from console.sim.scheduler import Limits, Scheduler
+from console.sim.tally import Tally
+from console.sim.timing import Build, Timing
+
+CRASH_LINGER_S = 1.0
+"""How long a server answers 503 before it ends after its engine."""
+STOP_GRACE_S = 1
+SLOW = 10.0
+_USAGE = "usage: vllm serve [model_tag] [options]"
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What the environment says of this run of the stand-in."""
+
+    start_s: float = 3.0
+    seed: int = 0
+    fault: str | None = None
+    speed: float = 1.0
+    """How much faster than the reference machine it computes."""
+
+    @classmethod
+    def read(cls, env: Mapping[str, str]) -> Conditions:
+        """From `QWEN_CONSOLE_SIM_*`.
+
+        Raises:
+            OptionError: a value cannot be used.
+        """
+        fault = env.get("QWEN_CONSOLE_SIM_FAULT") or None
+        if fault is not None and fault not in NAMES:
+            raise OptionError(f"QWEN_CONSOLE_SIM_FAULT={fault}: one of {', '.join(sorted(NAMES))}")
+        try:
+            seed = env.get("QWEN_CONSOLE_SIM_SEED")
+            start = float(env.get("QWEN_CONSOLE_SIM_START_S") or 3.0)
+            return cls(
+                start_s=start * SLOW if fault == "slow-start" else start,
+                seed=int(seed) if seed else random.SystemRandom().getrandbits(31),
+                fault=fault,
+                speed=float(env.get("QWEN_CONSOLE_SIM_SPEED") or 1.0),
+            )
+        except ValueError as error:
+            raise OptionError(f"QWEN_CONSOLE_SIM_*: {error}") from None
+
+
+class StoppedError(Exception):
+    """A signal asked the process to end while it was starting."""
+
+
+def serve(argv: list[str], env: Mapping[str, str] = os.environ) -> int:
+    """Run the stand-in; its exit code."""
+    try:
+        options, conditions = parse(argv, env), Conditions.read(env)
+    except OptionError as error:
+        log.raw(f"{_USAGE}\nvllm: error: {error}")
+        return 2
+    _catch(conditions)
+    try:
+        # vLLM, too, takes its port first and listens on it last.
+        with contextlib.closing(_bind(options)) as door:
+            boot(options, conditions.start_s, conditions.fault)
+            return asyncio.run(_serve(options, conditions, door))
+    except OSError as error:
+        _say_port(error)
+        return 1
+    except BootFailedError:
+        return 1
+    except StoppedError:
+        log.say("APIServer", "launcher.py:254", "[shutdown] API server: shutdown triggered")
+        return 0
+
+
+def build(options: Options, conditions: Conditions) -> Engine:
+    """An engine as the command line describes it, at rest."""
+    make = Build(
+        drafts=options.drafts,
+        tensor_parallel=options.tensor_parallel,
+        eager=options.eager,
+        weight_only=conditions.fault == "kernel-fallback",
+    )
+    limits = Limits(
+        budget=options.budget,
+        streams=options.streams,
+        block=options.block,
+        kv_tokens=options.kv_tokens,
+        max_len=options.max_len,
+        prefix_caching=options.prefix_caching,
+        drafts=options.drafts,
+        collapse=conditions.fault == "mtp-collapse",
+    )
+    scheduler = Scheduler(limits, Timing(make, conditions.seed), conditions.seed)
+    before = crash_reason(conditions.fault, options)
+    return Engine(scheduler, Tally(options), speed=conditions.speed, before_step=before)
+
+
+def _catch(conditions: Conditions) -> None:
+    def stop(_signal: int, _frame: object) -> None:
+        raise StoppedError
+
+    ignores = conditions.fault == "ignore-sigterm"
+    signal.signal(signal.SIGTERM, signal.SIG_IGN if ignores else stop)
+    signal.signal(signal.SIGINT, stop)
+
+
+def _bind(options: Options) -> socket.socket:
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    door = socket.socket(family, socket.SOCK_STREAM)
+    door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        door.bind((options.host, options.port))
+    except OSError:
+        door.close()
+        raise
+    return door
+
+
+def _say_port(error: OSError) -> None:
+    head = f"(APIServer pid={os.getpid()}) "
+    for text in (
+        "Traceback (most recent call last):",
+        '  File "/opt/vllm/bin/vllm", line 8, in <module>',
+        "    sys.exit(main())",
+        f"OSError: [Errno {error.errno}] {os.strerror(error.errno or 0)}",
+    ):
+        log.raw(head + text)
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn without its own signal handling, which would end the process by the signal that it caught."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def _serve(options: Options, conditions: Conditions, door: socket.socket) -> int:
+    engine = build(options, conditions)
+    loop = asyncio.get_running_loop()
+    code = 0
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with asyncio.TaskGroup() as tasks:
+            working = [tasks.create_task(run_engine()), tasks.create_task(engine.report())]
+            yield
+            for task in working:
+                task.cancel()
+
+    async def run_engine() -> None:
+        nonlocal code
+        reason = await engine.run()
+        say_crash(reason, options)
+        code = 1
+        await asyncio.sleep(CRASH_LINGER_S)
+        server.should_exit = True
+
+    def stop() -> None:
+        if not server.should_exit:
+            _say_shutdown()
+            engine.stop("shutdown")
+            server.should_exit = True
+
+    server = _Server(_config(options, Site(options, engine, conditions.seed).app(lifespan)))
+    if conditions.fault != "ignore-sigterm":
+        loop.add_signal_handler(signal.SIGTERM, stop)
+    loop.add_signal_handler(signal.SIGINT, stop)
+    await server.serve(sockets=[door])
+    return code
+
+
+def _config(options: Options, app: object) -> uvicorn.Config:
+    level = options.given.get("uvicorn-log-level")
+    return uvicorn.Config(
+        app,  # type: ignore[arg-type]
+        loop="asyncio",
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_level=level[0] if isinstance(level, list) else "info",
+        access_log=not options.given.get("disable-uvicorn-access-log", False),
+        use_colors=False,
+        timeout_graceful_shutdown=STOP_GRACE_S,
+    )
+
+
+def _say_shutdown() -> None:
+    for place, text in (
+        ("launcher.py:254", "API server: shutdown triggered"),
+        ("launcher.py:270", "API server: stopping engine client mode=abort timeout=0s"),
+        ("core_client.py:770", "MPClient: start timeout=0s"),
+        ("utils.py:628", "Process manager: send sigterm to process EngineCore"),
+    ):
+        log.say("APIServer", place, f"[shutdown] {text}")
+    log.say("EngineCore", "core.py:1454", "[shutdown] EngineCore: trigger received signal=SIGTERM")
+    log.say("EngineCore", "core.py:1499", "[shutdown] EngineCore: exiting busy loop")
+    log.say("APIServer", "launcher.py:279", "[shutdown] API server: engine client stopped")
+    log.say("APIServer", "launcher.py:304", "[shutdown] API server: shutting down FastAPI HTTP server")

@@ -1,0 +1,261 @@
+"""The Textual application: workers, commands, and a clean way out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import App
+from textual.binding import Binding
+from textual.message import Message
+
+from console.errors import ConsoleError
+from console.server.status import ServerStatus, State
+from console.tui import run_lines
+from console.tui.actions import Actions
+from console.tui.commands import COMMANDS, Command, ConsoleCommands, bindings
+from console.tui.farewell import farewell
+from console.tui.intents import Intents
+from console.tui.leaving import Leaving
+from console.tui.messages import (
+    CatalogSeen,
+    Ended,
+    LogSeen,
+    PollFailed,
+    ReadingLost,
+    ReadingSeen,
+    RunSeen,
+    Said,
+    StatusSeen,
+)
+from console.tui.pollers import Poller, in_thread
+from console.tui.screens.dashboard import Dashboard
+from console.tui.screens.modal import Trouble
+from console.tui.screens.pager import Pager
+from console.tui.situation import Situation
+from console.tui.sources import Sources
+from console.tui.theme import CALM
+
+if TYPE_CHECKING:
+    from console.tui.services import Services
+
+_MOVING = (State.STARTING, State.STOPPING)
+_SLOW = 3.0
+"""With `--low-bandwidth` every source is looked at this many times less often."""
+_REFUSAL_S = 5.0
+
+
+class ConsoleApp(App[int]):
+    """The console on a terminal. It owns nothing: server and runs go on when it leaves, however it leaves."""
+
+    CSS_PATH = "console.tcss"
+    TITLE = "qwen-console"
+    COMMANDS: ClassVar = {ConsoleCommands}
+    COMMAND_PALETTE_BINDING = "colon"
+    BINDINGS: ClassVar[list[Binding | tuple[str, str] | tuple[str, str, str]]] = bindings()
+
+    def __init__(self, services: Services) -> None:
+        super().__init__()
+        self.services = services
+        self.animation_level = "none"
+        self.register_theme(CALM)
+        self.theme = CALM.name
+        self.situation = Situation(watching=services.watched is not None)
+        self.dashboard = Dashboard(simulated=services.demo, default_preset=services.default_preset)
+        self.actions = Actions(services, self._say, self._tell)
+        self._sources = Sources(services)
+        self._pollers = self._make_pollers()
+        self._intents = Intents(self)
+        self._leaving = Leaving(self)
+        self._followed = False
+
+    @property
+    def simulated(self) -> bool:
+        """Whether figures on the screen come from the stand-in engine."""
+        return self.dashboard.simulated
+
+    def get_default_screen(self) -> Dashboard:
+        return self.dashboard
+
+    def on_mount(self) -> None:
+        """From here on a signal ends the console in order."""
+        self._leaving.watch()
+
+    def on_ready(self) -> None:
+        """The first frame is painted before any source is touched."""
+        self.dashboard.tell_situation(self.situation)
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        self.app_suspend_signal.subscribe(self, lambda _: self._each(Poller.pause))
+        self.app_resume_signal.subscribe(self, lambda _: self._each(Poller.resume))
+        for poller in self._pollers.values():
+            self.run_worker(
+                poller.run(self.dashboard.post_message, self._poll_failed),
+                name=poller.name,
+                group=poller.name,
+                exit_on_error=False,
+            )
+
+    def _make_pollers(self) -> dict[str, Poller]:
+        pace = _SLOW if self.services.low_bandwidth else 1.0
+        sources = self._sources
+
+        def usual(seconds: float) -> Callable[[], float]:
+            return lambda: seconds * pace
+
+        def status_pace() -> float:
+            return 0.5 if self.situation.status.state in _MOVING else 1.0
+
+        looks: tuple[tuple[str, Callable[[], float], Callable[[], Message | None]], ...] = (
+            ("status", status_pace, sources.status),
+            ("presets", usual(20.0), sources.catalog),
+            ("cards", usual(1.0), sources.cards),
+            ("reading", usual(1.0), sources.reading),
+            ("log", usual(1.0), sources.log),
+            ("run", usual(1.0), sources.run),
+        )
+        return {name: Poller(name, period, look) for name, period, look in looks}
+
+    def _each(self, do: Callable[[Poller], None]) -> None:
+        for poller in self._pollers.values():
+            do(poller)
+
+    def _poll_failed(self, source: str, error: BaseException) -> None:
+        if isinstance(error, ConsoleError):
+            text = f"{error.what} ({error.why})" if error.why else error.what
+        else:
+            text = f"{type(error).__name__}: {error}"
+        self.dashboard.post_message(PollFailed(source, text))
+
+    # --- commands
+
+    def action_command(self, name: str, argument: str) -> None:
+        """A key of the table was pressed."""
+        self.carry_out(next(c for c in COMMANDS if (c.name, c.argument) == (name, argument)))
+
+    def carry_out(self, command: Command) -> None:
+        """Do it, or say in a line why it makes no sense now."""
+        refused = command.guard(self.situation)
+        if refused:
+            self.tell_refusal(refused)
+            return
+        do: Callable[..., None] = getattr(self._intents, f"do_{command.name}")
+        do(command.argument) if command.argument else do()
+
+    def tell_refusal(self, why: str) -> None:
+        """Why a key does nothing now; stands for some seconds."""
+        self.dashboard.tell_note("refused", why)
+        self.set_timer(_REFUSAL_S, partial(self.dashboard.tell_note, "refused", ""))
+
+    def act(self, title: str, job: Callable[[], str | None]) -> None:
+        """Do a long job in a worker; one at a time, its progress on the notice line, its error in a box."""
+        self.know(acting=title)
+        self.run_worker(self._act(title, job), name=title, group="action", exit_on_error=False)
+
+    async def _act(self, title: str, job: Callable[[], str | None]) -> None:
+        try:
+            outcome = await in_thread(job)
+        except ConsoleError as error:
+            self.post_message(Ended(title, None, error))
+        except Exception as error:  # noqa: BLE001 - the worker's edge: told to the user
+            why = f"{type(error).__name__}: {error}"
+            self.post_message(Ended(title, None, ConsoleError(f"{title} did not work", why, "`qwen-console status`")))
+        else:
+            self.post_message(Ended(title, outcome))
+
+    def _say(self, text: str) -> None:
+        self.post_message(Said(text))
+
+    def _tell(self, status: ServerStatus) -> None:
+        self.dashboard.post_message(StatusSeen(status))
+
+    # --- what happened
+
+    def know(self, **changes: object) -> None:
+        """Learn something: the footer follows."""
+        entry = self.dashboard.selected
+        changes |= {"selected": entry.name if entry else None, "broken": bool(entry and entry.error)}
+        self.situation = replace(self.situation, **changes)  # type: ignore[arg-type]
+        self.dashboard.tell_situation(self.situation)
+
+    @on(StatusSeen)
+    def _learn_status(self, event: StatusSeen) -> None:
+        before = self.situation.status
+        self.know(status=event.status, known=True)
+        if (before.state, before.pid) != (event.status.state, event.status.pid):
+            self._each(Poller.poke)
+        if event.status.state is State.STARTING and not self._followed and not self.situation.acting:
+            # Somebody has to apply the ready-timeout to a start that was begun before this console came.
+            self._follow_found_start()
+
+    def _follow_found_start(self) -> None:
+        self._followed = True
+        if self.situation.run is None and self.services.watched is None:
+            self.act("following the start", self.actions.follow)
+
+    @on(ReadingSeen)
+    def _learn_load(self, event: ReadingSeen) -> None:
+        now = event.reading
+        known = now is not None and now.running is not None
+        self.know(requests=(now.running or 0) + (now.waiting or 0) if now is not None and known else None)
+
+    @on(ReadingLost)
+    def _forget_load(self) -> None:
+        self.know(requests=None)
+
+    @on(CatalogSeen)
+    def _learn_presets(self) -> None:
+        self.know()
+
+    @on(RunSeen)
+    def _learn_run(self, event: RunSeen) -> None:
+        arm = run_lines.winner(event.run) if event.run and not event.live else None
+        winner = (event.run.id, arm) if event.run and arm else None
+        self.know(run=event.run.id if event.run and event.live else None, winner=winner)
+        self._tell_pager()
+
+    @on(LogSeen)
+    def _tell_pager(self) -> None:
+        if isinstance(self.screen, Pager):
+            self.screen.tell()
+
+    @on(Said)
+    def _show_progress(self, event: Said) -> None:
+        self.dashboard.tell_note("action", event.text)
+
+    @on(Ended)
+    def _show_outcome(self, event: Ended) -> None:
+        self.know(acting=None)
+        self.dashboard.tell_note("action", event.outcome or "")
+        self._each(Poller.poke)
+        # A start that found its port taken leaves a diagnosis, which stands in place of the figures.
+        if event.error is not None and not hasattr(event.error, "diagnosis"):
+            self.push_screen(Trouble(event.title, event.error))
+
+    async def on_unmount(self) -> None:
+        """Let go of the driver."""
+        with suppress(Exception):
+            self._sources.close()
+
+
+def run(services: Services) -> int:
+    """Run the console until its user leaves; what goes on without it is said on the way out.
+
+    Returns:
+        0 after a quit, 128 + the signal after one that ends programs, 1 after a fault of the console itself.
+    """
+    app = ConsoleApp(services)
+    # Over SSH the mouse belongs to the terminal: selecting and copying is worth more there than clicking.
+    code = app.run(mouse="SSH_CONNECTION" not in os.environ)
+    with suppress(OSError):
+        for text in farewell(app.situation):
+            print(text, file=sys.stderr)
+    # Every way out of ours gives a code; without one Textual gave up.
+    return 1 if code is None else code

@@ -1,0 +1,189 @@
+"""What is known, as printed text: every value of every form, with its tone. Pure; equal knowledge is equal text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from console import units
+from console.gpu.sample import GpuReport, GpuSample
+from console.metrics.reading import Distribution, LastRequests, Mtp, PrefixCache, Reading
+from console.server.status import ServerStatus, State
+
+SYMBOLS = {
+    State.STOPPED: "○",
+    State.STARTING: "◐",
+    State.READY: "●",
+    State.STOPPING: "◌",
+    State.FAILED: "✖",
+    State.STALLED: "▲",
+    State.FOREIGN: "◇",
+}
+_STATE_TONES = {
+    State.READY: "good",
+    State.STARTING: "strong",
+    State.STOPPING: "warn",
+    State.FAILED: "bad",
+    State.STALLED: "bad",
+}
+_LATENCIES = {"t": "ttft_s", "q": "queue_s", "g": "itl_s", "o": "tpot_s", "e": "e2e_s"}
+_LASTS = 3
+_GIB = 1024**3
+_HOT_C = 85
+_FULL = 0.98
+
+
+class Shown(NamedTuple):
+    """One value as it is printed."""
+
+    name: str
+    text: str
+    tone: str = ""
+
+
+def coarse(seconds: float | None) -> str:
+    """A span that need not tick: steps of 5 s, then minutes, then hours. Every tick is bytes on the line."""
+    if seconds is None:
+        return units.NA
+    if seconds < 60:
+        return f"{int(seconds // 5 * 5)} s" if seconds >= 5 else "<5 s"
+    return f"{int(seconds // 60)} min" if seconds < 3600 else units.duration(seconds)
+
+
+def header(status: ServerStatus, *, simulated: bool, elapsed_s: float | None) -> Iterator[Shown]:
+    """The line on top: preset, state as symbol and word, where it answers, and whether all of it is simulated."""
+    yield Shown("preset", status.preset or "no preset", "strong" if status.preset else "dim")
+    yield Shown("state", state_text(status, elapsed_s), _STATE_TONES.get(status.state, ""))
+    where = [status.url.removeprefix("http://") if status.url else "", status.version and f"vLLM {status.version}"]
+    yield Shown("where", " · ".join(word for word in where if word), "dim")
+    yield Shown("badge", "SIMULATED" if simulated else "", "badge")
+
+
+def state_text(status: ServerStatus, elapsed_s: float | None) -> str:
+    """The state in a few words, the phase and time of a start, the coarse uptime of a server that runs."""
+    words = [f"{SYMBOLS[status.state]} {status.state.value}"]
+    if status.state is State.STARTING:
+        words = [f"{SYMBOLS[status.state]} {status.phase.value if status.phase else 'starting'}"]
+        words += [units.duration(elapsed_s)] if elapsed_s is not None else []
+    elif status.state is State.FAILED and status.diagnosis:
+        words.append(status.diagnosis.cause)
+    elif status.state in (State.READY, State.STALLED) and status.uptime_s is not None:
+        words.append(f"up {'<1 min' if status.uptime_s < 60 else coarse(status.uptime_s)}")
+    return " · ".join(words)
+
+
+def cards_title(report: GpuReport) -> str:
+    """Which cards these are."""
+    names = [_short(card.name) for card in report.cards if card.name]
+    if not names:
+        return "cards"
+    return f"{len(names)}x {names[0]}" if len(set(names)) == 1 and len(names) > 1 else " · ".join(names)
+
+
+def _short(name: str | None) -> str:
+    return (name or "").removeprefix("NVIDIA ").removeprefix("GeForce ").removesuffix(" (simulated)")
+
+
+def card(sample: GpuSample, *, bar: int, wide: bool) -> Iterator[Shown]:
+    """One card's row; `bar` is the width of its VRAM bar in cells."""
+    yield Shown("i", str(sample.index), "strong")
+    yield Shown("lost", f"✖ {sample.problem}" if sample.problem else "", "bad")
+    used, total = sample.vram_used_bytes, sample.vram_total_bytes
+    full = used / total if used is not None and total else None
+    yield Shown("bar", _bar(full, bar), "warn" if full is not None and full > _FULL else "good")
+    both = units.NA if used is None else f"{used / _GIB:.2f}/{total / _GIB:.2f}" if total else f"{used / _GIB:.2f}"
+    yield Shown("vram", both)
+    yield Shown("tx", units.rate(sample.pcie_tx_bytes_per_s))
+    yield Shown("rx", units.rate(sample.pcie_rx_bytes_per_s))
+    yield Shown("link", _link(sample))
+    yield Shown("util", units.percent(sample.util, 0))
+    hot = sample.temp_c is not None and sample.temp_c >= _HOT_C
+    yield Shown("temp", units.number(sample.temp_c, 0, " °C"), "warn" if hot else "")
+    limit = f"/{sample.power_limit_w:.0f}" if wide and sample.power_limit_w and sample.power_w is not None else ""
+    watts = units.NA if sample.power_w is None else f"{sample.power_w:.0f}{limit} W"
+    yield Shown("watt", watts, "warn" if sample.throttle else "")
+
+
+def _link(sample: GpuSample) -> str:
+    if sample.pcie_gen is None and sample.pcie_width is None:
+        return units.NA
+    gen = "?" if sample.pcie_gen is None else sample.pcie_gen
+    width = "?" if sample.pcie_width is None else sample.pcie_width
+    return f"gen{gen} x{width}"
+
+
+def _bar(full: float | None, cells: int) -> str:
+    if full is None:
+        return "·" * cells
+    whole = min(cells, round(full * cells))
+    return "█" * whole + "░" * (cells - whole)
+
+
+def reading(now: Reading) -> Iterator[Shown]:
+    """Every figure of the window."""
+    yield Shown("span", "" if now.window_s is None else f"{now.window_s:.0f} s")
+    yield from _prefix(now.prefix_cache)
+    for key, field in _LATENCIES.items():
+        yield from _latency(key, getattr(now, field))
+    yield Shown("run", units.count(now.running), "strong" if now.running else "")
+    yield Shown("wai", units.count(now.waiting), "warn" if now.waiting else "")
+    yield Shown("kv", units.percent(now.kv_used), "warn" if (now.kv_used or 0) > _FULL else "")
+    yield Shown("pre", units.count(now.preemptions), "warn" if now.preemptions else "")
+    for i in range(_LASTS):
+        yield from _last(i, now.last[i] if i < len(now.last) else None)
+    yield Shown("out", units.per_second(now.generation_tokens_per_s))
+    yield Shown("pref", units.per_second(now.prefill_tokens_per_s))
+    yield from _mtp(now.mtp, known=now.window_s is not None)
+
+
+def _prefix(cache: PrefixCache) -> Iterator[Shown]:
+    off = cache.enabled is False
+    yield Shown("hit", "off" if off else units.percent(cache.hit_rate), "dim" if off else "strong")
+    yield Shown("life", "off" if off else units.percent(cache.hit_rate_lifetime), "dim" if off else "")
+    yield Shown("cached", units.count(cache.cached_tokens))
+    yield Shown("fresh", units.count(cache.computed_tokens))
+    yield Shown("block", units.count(cache.block_tokens))
+
+
+def _latency(key: str, value: Distribution) -> Iterator[Shown]:
+    yield Shown(f"{key}_m", units.seconds(value.mean), "strong" if key == "t" and value.mean is not None else "")
+    yield Shown(f"{key}_p50", quantile(value.p50, value.p50_bounds))
+    yield Shown(f"{key}_p90", quantile(value.p90, value.p90_bounds))
+    yield Shown(f"{key}_p99", quantile(value.p99, value.p99_bounds))
+    yield Shown(f"{key}_n", units.count(value.n), "dim")
+
+
+def quantile(value: float | None, bounds: tuple[float, float | None] | None) -> str:
+    """A quantile; where only its bucket is known, the bucket, with a unit that both ends share said once."""
+    if value is not None:
+        return units.seconds(value)
+    if bounds is None:
+        return units.NA
+    text = units.bounds(*bounds)
+    low, dash, high = text.partition("-")
+    number, _, unit = low.partition(" ")
+    return f"{number}-{high}" if dash and high.endswith(f" {unit}") else text
+
+
+def _last(i: int, last: LastRequests | None) -> Iterator[Shown]:
+    if last is None:
+        for name in (f"age{i}", f"lttft{i}", f"lprompt{i}", f"lhit{i}", f"lnew{i}"):
+            yield Shown(name, "" if i or name != "age0" else "none yet", "dim")
+        return
+    many = f" ({last.n})" if last.n > 1 else ""
+    yield Shown(f"age{i}", f"{coarse(last.age_s)} ago{many}", "dim")
+    yield Shown(f"lttft{i}", units.seconds(last.ttft_s))
+    yield Shown(f"lprompt{i}", units.count(last.prompt_tokens))
+    yield Shown(f"lhit{i}", units.count(last.cached_tokens))
+    yield Shown(f"lnew{i}", units.count(last.computed_tokens))
+
+
+def _mtp(mtp: Mtp | None, *, known: bool) -> Iterator[Shown]:
+    if mtp is None:
+        yield Shown("acc", "off" if known else units.NA, "dim")
+        yield from (Shown(name, "") for name in ("len", "dra", "pos"))
+        return
+    yield Shown("acc", units.percent(mtp.acceptance_rate))
+    yield Shown("len", units.number(mtp.mean_acceptance_length, 2))
+    yield Shown("dra", units.count(mtp.drafts), "dim")
+    yield Shown("pos", "   ".join(units.percent(p) for p in mtp.per_position or ()) or units.NA)

@@ -1,0 +1,55 @@
+"""Log lines as a person reads them: progress bars folded, our own scrapes left out, the prefix cut to the time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from console.tui.widgets.lines import Line
+
+_OWN = re.compile(r'"GET /(?:metrics|health|sim/gpus|version|v1/models)\b[^"]*" 200')
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_PREFIX = re.compile(
+    r"(?:\([A-Za-z][^()]*\) )*(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL)"
+    r"(?::\s+|\s+(?:\d{4}-)?\d\d-\d\d (?P<time>\d\d:\d\d:\d\d)(?:[.,]\d+)?\s+(?:\[[^\]]*\]\s+)?)"
+)
+_PROCESS = re.compile(r"^(?:\([A-Za-z][\w.:-]* [^()]*\)\s*)+")
+_BAR = re.compile(r"\d+%\|")
+_TONES = {"WARNING": "warn", "ERROR": "bad", "CRITICAL": "bad", "DEBUG": "dim"}
+_MARKS = {"WARNING": "W ", "ERROR": "E ", "CRITICAL": "E "}
+
+
+def fold(lines: Iterable[str]) -> Iterator[str]:
+    """What a terminal would show in the end: of a bar that overwrote itself only the last state, our scrapes not."""
+    held: str | None = None
+    for raw in lines:
+        for piece in _COLOURS.sub("", raw).split("\r"):
+            text = piece.rstrip()
+            if not text or _OWN.search(text):
+                continue
+            if _BAR.search(text):
+                held = text
+                continue
+            if held is not None:
+                yield held
+                held = None
+            yield text
+    if held is not None:
+        yield held
+
+
+def pretty(text: str, *, whole: bool = False) -> Line:
+    """One folded line: time, a letter for what is not plain information, the text; `whole` keeps the prefix."""
+    found = _PREFIX.match(text)
+    level = found["level"] if found else ""
+    tone = _TONES.get(level, "")
+    text = text.expandtabs(4)
+    if whole or not found:
+        return (("", "dim"), (text if whole else _PROCESS.sub("", text), tone or _guess(text)))
+    time = f"{found['time']} " if found["time"] else ""
+    return ((time, "dim"), (_MARKS.get(level, "") + text[found.end() :], tone))
+
+
+def _guess(text: str) -> str:
+    """Lines without a level: the last line of a traceback is what one looks for."""
+    return "bad" if re.match(r"(?:\(.*?\) )*[\w.]*(?:Error|Exception)\b", text) else ""

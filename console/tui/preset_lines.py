@@ -1,0 +1,63 @@
+"""The presets as lines: number, name, which one is selected, which one runs, and files that hold none. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from console.server.status import ServerStatus
+from console.tui.figures import SYMBOLS
+from console.tui.widgets.lines import Line, line
+
+if TYPE_CHECKING:
+    from console.errors import ConsoleError
+    from console.presets import Catalog, Preset
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the list: a preset, or a file that holds none."""
+
+    name: str
+    preset: Preset | None = None
+    error: ConsoleError | None = None
+
+
+def entries(catalog: Catalog) -> list[Entry]:
+    """Presets first, in the order they were found, then the broken files."""
+    good = [Entry(preset.name, preset=preset) for preset in catalog.presets.values()]
+    return good + [Entry(problem.name, error=problem.error) for problem in catalog.problems]
+
+
+def preset_lines(found: list[Entry], selected: int, status: ServerStatus, *, width: int, height: int) -> list[Line]:
+    """The part of the list around the selection that fits, and about the selected one what room is left for."""
+    if not found:
+        return [line("no presets found; put YAML files into", "dim"), line("~/.config/qwen-console/presets", "dim")]
+    about = _about(found[selected], width) if height > len(found) + 2 else []
+    room = height - len(about)
+    first = max(0, min(selected - room // 2, len(found) - room))
+    rows = [_row(i, entry, i == selected, status, width) for i, entry in enumerate(found)][first : first + room]
+    return [*rows, *about]
+
+
+def _row(i: int, entry: Entry, chosen: bool, status: ServerStatus, width: int) -> Line:
+    number = str(i + 1) if i < 9 else " "
+    runs = entry.name == status.preset and entry.preset is not None
+    mark = SYMBOLS[status.state] if runs else "✖" if entry.error else " "
+    tone = "chosen" if chosen else "bad" if entry.error else ""
+    name = entry.name if len(entry.name) <= width - 5 else entry.name[: width - 6] + "…"
+    return (
+        ("▸" if chosen else " ", "strong"),
+        (f"{number} ", "dim"),
+        (f"{name:<{max(0, width - 5)}}", tone),
+        (f" {mark}", "bad" if entry.error else "good"),
+    )
+
+
+def _about(entry: Entry, width: int) -> list[Line]:
+    from console.tui.stories import wrapped
+
+    if entry.error is not None:
+        return [(), *wrapped(entry.error.what, width, "bad")[:2]]
+    text = entry.preset.description or entry.preset.model if entry.preset else ""
+    return [(), *wrapped(text, width, "dim")[:2]]

@@ -1,0 +1,215 @@
+"""An A/B run as lines: progress while it goes on, the verdict and every measure afterwards. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from console import units
+from console.tui.figures import coarse
+from console.tui.stories import wrapped
+from console.tui.widgets.lines import Line, line
+
+if TYPE_CHECKING:
+    from console.lab.plan import Plan
+    from console.lab.results import Metric
+    from console.lab.stats import Comparison
+    from console.lab.view import RunView
+
+_OVERALL = {"adopt": ("✓", "good"), "keep": ("=", "strong"), "undecided": ("?", "warn"), "invalid": ("✖", "bad")}
+_VERDICTS = {
+    "better": ("▲ better", "good"),
+    "worse": ("▼ worse", "bad"),
+    "equivalent": ("= same", ""),
+    "undecided": ("? open", "dim"),
+}
+_BAR = 30
+_NAME, _VALUE, _CHANGE, _SPAN = 27, 10, 9, 19
+
+
+def title(run: RunView | None) -> str:
+    """What is compared, where."""
+    if run is None:
+        return "A/B"
+    kind = {"mtp": "MTP", "aa": "A/A", "chunk": "chunk"}.get(run.kind, run.kind)
+    tag = "SIMULATED · " if run.simulated else ""
+    return f"A/B {tag}{kind} · {run.preset}" if run.preset else f"A/B {run.id}"
+
+
+def nothing() -> list[Line]:
+    """Before the first run."""
+    return [
+        line("no run yet: is a setting really better on this machine?", "dim"),
+        (
+            ("m", "strong"),
+            (" MTP off and on   ", "dim"),
+            ("c", "strong"),
+            (" chunk budgets   ", "dim"),
+            ("a", "strong"),
+            (" noise floor", "dim"),
+        ),
+    ]
+
+
+def run_lines(run: RunView, width: int) -> list[Line]:
+    """The run, most important first, so that a short panel shows what matters."""
+    head = _live(run, width) if run.state == "running" else _ended(run, width)
+    return [*head, *_measures(run)]
+
+
+def full(run: RunView, width: int) -> list[Line]:
+    """The run with nothing left out."""
+    lines = [*run_lines(run, width), ()]
+    if run.verdict and run.verdict.why:
+        lines += [
+            line("reasons", "title"),
+            *(row for why in run.verdict.why for row in wrapped(f"· {why}", width, indent="  ")),
+        ]
+    if run.warnings:
+        lines += [(), line("to know", "title")]
+        lines += [row for text in run.warnings for row in wrapped(f"· {text}", width, "dim", indent="  ")]
+    lines += [
+        (),
+        line(
+            f"run {run.id} · {run.size}, {run.rounds} rounds · differs in {', '.join(run.differs) or 'nothing'}", "dim"
+        ),
+    ]
+    return [*lines, line(f"qwen-console ab show {run.id}", "dim")]
+
+
+def plan_text(plan: Plan) -> list[str]:
+    """A plan as the sentences of a question."""
+    arms = " · ".join(arm.name for arm in plan.arms)
+    keys = ", ".join(plan.differs) or "nothing, on purpose"
+    lines = [
+        f"{plan.base.name}: arms {arms}; they differ in {keys}.",
+        f"{plan.rounds} rounds, {len(plan.order)} starts of the server ({' '.join(plan.order)}), size {plan.size}: "
+        f"about {_about(plan.estimate_s)}.",
+    ]
+    return [*lines, *(f"{note}." for note in plan.notes)]
+
+
+def _live(run: RunView, width: int) -> list[Line]:
+    cells = min(_BAR, max(10, width // 3))
+    done = min(cells, int(run.progress * cells))
+    left = "" if run.eta_s is None else f"about {_about(run.eta_s)} left"
+    return [
+        (
+            ("█" * done, "good"),
+            ("░" * (cells - done), "dim"),
+            (f" {run.progress * 100:3.0f} %   {left}", "strong"),
+            (f"   {coarse(run.elapsed_s)} so far", "dim"),
+        ),
+        (("now   ", "dim"), (run.step, "")),
+        _boots(run),
+    ]
+
+
+def _about(seconds: float) -> str:
+    """An estimate, no finer than it is."""
+    if seconds < 60:
+        return f"{max(5, round(seconds / 5) * 5)} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _boots(run: RunView) -> Line:
+    """Every boot in its order: done, void, under way, to come."""
+    ended = {boot.n: boot for boot in run.boots}
+    spans = [("boots ", "dim")]
+    current = False
+    for n, arm in enumerate(run.order, start=1):
+        boot = ended.get(n)
+        if boot is not None:
+            mark, tone = ("✓", "good") if boot.valid else ("✖", "bad")
+        elif not current and run.state == "running":
+            mark, tone, current = "▸", "strong", True
+        else:
+            mark, tone = "·", "dim"
+        spans.append((f"{mark}{arm}  ", tone))
+    return tuple(spans)
+
+
+def _ended(run: RunView, width: int) -> list[Line]:
+    mark, tone = _OVERALL.get(run.verdict.overall if run.verdict else "", ("✖", "bad"))
+    if run.state != "done" or run.verdict is None:
+        mark, tone = "✖", "bad"
+        said = run.problem or (run.verdict.sentence if run.verdict else "it has no verdict")
+        text = f"{run.state}: {said}"
+    else:
+        text = run.verdict.sentence
+    first, *rest = wrapped(f"{mark} {text}", width - 1, indent="  ")
+    lines: list[Line] = [
+        ((mark, tone), (first[0][0][len(mark) :], "strong")),
+        *(line(row[0][0], "strong") for row in rest),
+    ]
+    if arm := winner(run):
+        offer = (
+            ("o", "strong"),
+            (f" writes arm {arm} as a new preset", ""),
+            ("   v", "strong"),
+            (" all of the run", "dim"),
+        )
+        lines.append(offer)
+    elif run.state != "done" or any(not boot.valid for boot in run.boots):
+        lines.append(_boots(run))
+    return lines
+
+
+def winner(run: RunView) -> str | None:
+    """The arm that the verdict advises to adopt."""
+    if run.state != "done" or run.verdict is None or run.verdict.overall != "adopt":
+        return None
+    return next((arm for arm in run.arms if run.verdict.sentence.startswith(f"adopt {arm}:")), None)
+
+
+def _measures(run: RunView) -> Iterator[Line]:
+    if not run.metrics:
+        return
+    two = len(run.arms) == 2
+    heads = run.arms if two else ("median", "against")
+    names = "".join(f"{name[: _VALUE - 1]:>{_VALUE}}" for name in heads)
+    yield line(f"{'':<{_NAME}}{names}{'change':>{_CHANGE}}{'95 % interval':>{_SPAN}}", "dim")
+    for metric in sorted(run.metrics.values(), key=lambda m: not _judged(m.name)):
+        for pair in metric.compare:
+            yield _pair(metric, pair, two=two)
+        if not metric.compare:
+            yield _single(metric, run.arms)
+
+
+def _judged(name: str) -> bool:
+    # Imported here: the lab is not loaded before there is a run to show.
+    from console.lab.measures import MEASURES
+
+    return name not in MEASURES or MEASURES[name].judged
+
+
+def _value(name: str, number: float | None) -> str:
+    from console.lab.markdown import value
+
+    return value(name, number)
+
+
+def _single(metric: Metric, arms: tuple[str, ...]) -> Line:
+    values = "".join(
+        f"{_value(metric.name, metric.arms[a].median if a in metric.arms else None):>{_VALUE}}" for a in arms
+    )
+    return ((f"{metric.name:<{_NAME}}", "dim"), (values, ""))
+
+
+def _pair(metric: Metric, pair: Comparison, *, two: bool) -> Line:
+    name = metric.name if two else f"{metric.name} {pair.arm}"
+    first, second = (pair.against, pair.arm) if two else (pair.arm, pair.against)
+    medians = "".join(
+        f"{_value(metric.name, metric.arms[arm].median if arm in metric.arms else None):>{_VALUE}}"
+        for arm in (first, second)
+    )
+    span = "" if pair.lo is None or pair.hi is None else f"[{(pair.lo - 1) * 100:+.1f}, {(pair.hi - 1) * 100:+.1f}] %"
+    word, tone = _VERDICTS.get(pair.verdict, (pair.verdict, ""))
+    judged = _judged(metric.name)
+    return (
+        (f"{name[: _NAME - 1]:<{_NAME}}", "" if judged else "dim"),
+        (medians, "" if judged else "dim"),
+        (f"{units.change(pair.ratio):>{_CHANGE}}", tone if judged else "dim"),
+        (f"{span:>{_SPAN}}", "dim"),
+        (f"  {word}" if judged else "", tone),
+    )

@@ -1,0 +1,1 @@
+"""What fills the terminal: compose and handlers, no domain logic."""

@@ -1,0 +1,125 @@
+"""Boxes over the dashboard: a question, an error with what, why and fix, the keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, TypeVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+
+from console.errors import ConsoleError
+from console.tui import stories
+from console.tui.commands import help_rows
+from console.tui.widgets.lines import Line, Lines, line
+
+T = TypeVar("T")
+Keys = Sequence[tuple[str, str]]
+"""Key and what it does, for the box's last line."""
+
+
+class Box(ModalScreen[T]):
+    """A framed box of lines; what is SIMULATED says so in its frame."""
+
+    BINDINGS: ClassVar[list[Binding | tuple[str, str] | tuple[str, str, str]]] = [
+        Binding("escape", "close", show=False),
+        Binding("up,k", "scroll_body(-1)", show=False),
+        Binding("down,j", "scroll_body(1)", show=False),
+    ]
+    WIDTH = 72
+
+    def __init__(self, title: str, keys: Keys) -> None:
+        super().__init__()
+        self._heading = title
+        self._keys = keys
+
+    def body(self, width: int) -> list[Line]:
+        """What stands in the box, for a width in cells."""
+        raise NotImplementedError
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(id="box", can_focus=False) as box:
+            box.border_title = self._heading
+            box.border_subtitle = "SIMULATED" if getattr(self.app, "simulated", False) else ""
+            yield Lines(id="box-body")
+            yield Lines(id="box-keys")
+
+    def on_mount(self) -> None:
+        """Fill it for the width there is."""
+        width = min(self.WIDTH, self.app.size.width - 4)
+        self.query_one("#box").styles.width = width + 4
+        self.query_one("#box-body", Lines).show(self.body(width - 1))
+        spans = [span for key, word in self._keys for span in ((key, "strong"), (f" {word}   ", "dim"))]
+        self.query_one("#box-keys", Lines).show([(), tuple(spans)])
+
+    def action_close(self) -> None:
+        """Nothing was decided."""
+        self.dismiss(None)
+
+    def action_scroll_body(self, by: int) -> None:
+        """A box higher than the terminal scrolls."""
+        self.query_one("#box", VerticalScroll).scroll_relative(y=by, animate=False)
+
+
+class Question(Box[str]):
+    """A question with its answers; the result is the key of the answer, `None` when it was escaped."""
+
+    def __init__(self, title: str, text: Sequence[str], answers: Keys) -> None:
+        super().__init__(title, [*answers, ("esc", "back")])
+        self._text = text
+        for key, _ in answers:
+            self._bindings.bind(
+                key if len(key) == 1 else {"^C": "ctrl+c"}.get(key, key), f"answer('{key}')", show=False
+            )
+
+    def body(self, width: int) -> list[Line]:
+        """The paragraphs; the first one stands out."""
+        lines: list[Line] = []
+        for i, part in enumerate(self._text):
+            lines += [*([()] if i == 1 else []), *stories.wrapped(part, width, "strong" if i == 0 else "")]
+        return lines
+
+    def action_answer(self, key: str) -> None:
+        """Decided."""
+        self.dismiss(key)
+
+
+class Trouble(Box[None]):
+    """Something that did not work: what, why, fix."""
+
+    BINDINGS: ClassVar[list[Binding | tuple[str, str] | tuple[str, str, str]]] = [
+        Binding("enter,q,space", "close", show=False)
+    ]
+
+    def __init__(self, title: str, error: ConsoleError) -> None:
+        super().__init__(title, [("esc", "back")])
+        self.error = error
+
+    def body(self, width: int) -> list[Line]:
+        """The error's three sentences."""
+        return stories.error_story(self.error, width)
+
+
+class Help(Box[None]):
+    """All keys, written from the table of commands."""
+
+    BINDINGS: ClassVar[list[Binding | tuple[str, str] | tuple[str, str, str]]] = [
+        Binding("question_mark,q,enter", "close", show=False)
+    ]
+    WIDTH = 76
+
+    def __init__(self) -> None:
+        super().__init__("keys", [("esc", "back")])
+
+    def body(self, width: int) -> list[Line]:
+        """Groups of keys and what they do."""
+        lines: list[Line] = []
+        for group, rows in help_rows():
+            lines.append(line(group, "title"))
+            for keys, text in rows:
+                first, *rest = stories.wrapped(text, width - 11)
+                lines.append(((f"  {keys:<9}", "strong"), *first))
+                lines += [((" " * 11, ""), *row) for row in rest]
+        return lines

@@ -1,0 +1,46 @@
+"""What the console knows at this moment, as far as it decides which commands make sense."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from console.server.status import ServerStatus, State
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """The ground on which commands are offered or refused."""
+
+    status: ServerStatus = field(default_factory=ServerStatus)
+    known: bool = False
+    """Whether the server has been looked at yet."""
+    selected: str | None = None
+    """The preset under the cursor."""
+    broken: bool = False
+    """Its file holds no usable preset."""
+    requests: int | None = None
+    """Requests that run or wait now; `None` when that cannot be told."""
+    run: str | None = None
+    """The A/B run that lives."""
+    winner: tuple[str, str] | None = None
+    """Run and arm that the newest verdict advises to adopt."""
+    acting: str | None = None
+    """What this console is doing to the server right now."""
+    watching: bool = False
+    """A server elsewhere is watched (`--url`)."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether a server of ours has processes."""
+        return self.status.state in (State.STARTING, State.READY, State.STOPPING, State.STALLED)
+
+    @property
+    def interrupts(self) -> str:
+        """What a stop of the server would cut off, as the end of a sentence."""
+        if self.status.state is State.STARTING:
+            return "its start is broken off"
+        if self.requests is None:
+            return "requests in flight are cut off, how many is not known"
+        if not self.requests:
+            return "no request is in flight"
+        return f"{self.requests} request{'s are' if self.requests > 1 else ' is'} in flight and will be cut off"

@@ -1,0 +1,1 @@
+"""Dumb widgets: text in, at most an event out; none knows a source."""

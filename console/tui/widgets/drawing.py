@@ -1,0 +1,79 @@
+"""A form as it looks: lines of text in which `{name   }` marks where a value stands, exactly as wide as it is drawn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_PLACE = re.compile(r"\{(?P<side>[<>]?)(?P<name>[a-z]\w*) *\}")
+RULE = "─"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value stands in a drawing; cells from the top left corner."""
+
+    x: int
+    y: int
+    width: int
+    left: bool
+    """Aligned to the left; numbers stand right."""
+    ruled: bool
+    """Inside a rule: the rule goes on where the text ends."""
+
+    def fit(self, text: str) -> str:
+        """The text in exactly this place: padded, or cut with an ellipsis."""
+        if not text:
+            return (RULE if self.ruled else " ") * self.width
+        if self.ruled:
+            text = f" {text} "
+        if len(text) > self.width:
+            text = text[: self.width - 1] + "…"
+        fill = RULE if self.ruled else " "
+        return text.ljust(self.width, fill) if self.left else text.rjust(self.width, fill)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """The fixed part of a form and the places of its values."""
+
+    lines: tuple[str, ...]
+    places: dict[str, Place]
+    width: int
+
+    @classmethod
+    def of(cls, text: str) -> Drawing:
+        """Read a drawing; blank first and last lines are the quotes' own."""
+        rows = text.strip("\n").split("\n")
+        places: dict[str, Place] = {}
+        lines = []
+        for y, row in enumerate(rows):
+            for found in _PLACE.finditer(row):
+                if found["name"] in places:
+                    raise ValueError(f"{found['name']} is drawn twice")
+                places[found["name"]] = Place(
+                    x=found.start(),
+                    y=y,
+                    width=found.end() - found.start(),
+                    left=found["side"] == "<",
+                    ruled=row.startswith(RULE),
+                )
+            lines.append(_PLACE.sub(lambda found: " " * len(found[0]), row))
+        return cls(tuple(lines), places, max(map(len, rows)))
+
+    def line(self, y: int, width: int) -> str:
+        """One line of the fixed part, exactly `width` cells: rules go on to the edge."""
+        line = self.lines[y] if y < len(self.lines) else ""
+        return line[:width].ljust(width, RULE if line.startswith(RULE) else " ")
+
+    @property
+    def height(self) -> int:
+        """Lines of this drawing."""
+        return len(self.lines)
+
+
+def widest(drawings: Iterable[Drawing], width: int) -> Drawing:
+    """The widest drawing that fits, else the narrowest there is."""
+    by_width = sorted(drawings, key=lambda drawing: drawing.width)
+    return max((d for d in by_width if d.width <= width), key=lambda d: d.width, default=by_width[0])

@@ -1,0 +1,136 @@
+"""A form: a drawing that never changes, and small fields over it that do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.events import Resize
+from textual.geometry import NULL_OFFSET, NULL_SPACING, Region, Size
+from textual.layout import ArrangeResult, Layout, WidgetPlacement
+from textual.reactive import reactive
+from textual.strip import Strip
+from textual.widget import Widget
+
+from console.tui.widgets.drawing import RULE, Drawing, Place, widest
+
+_LINES = re.compile(r"[─│┬┴┼├┤]+")
+TONES = ("dim", "good", "warn", "bad", "strong", "title", "badge")
+
+
+class Field(Widget):
+    """One value at one place. The reactive is the printed text: equal text is no repaint and no byte."""
+
+    text: reactive[str] = reactive("", init=False)
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name=name)
+        self.place: Place | None = None
+        self._tone = ""
+
+    @property
+    def tone(self) -> str:
+        """What the value means: one of `TONES`, or nothing."""
+        return self._tone
+
+    @tone.setter
+    def tone(self, tone: str) -> None:
+        if tone != self._tone:
+            self.set_class(False, f"-{self._tone}")
+            self.set_class(bool(tone), f"-{tone}")
+            self._tone = tone
+
+    def render(self) -> Content:
+        """The text, exactly as wide as its place."""
+        return Content(self.place.fit(self.text) if self.place else self.text)
+
+
+class _AtPlaces(Layout):
+    """Puts every field where the form's drawing has it."""
+
+    name = "places"
+
+    def arrange(self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True) -> ArrangeResult:  # noqa: ARG002
+        return [
+            WidgetPlacement(Region(place.x, place.y, place.width, 1), NULL_OFFSET, NULL_SPACING, child)
+            for child in children
+            if isinstance(child, Field) and (place := child.place) is not None
+        ]
+
+
+_LAYOUT = _AtPlaces()
+
+
+class Form(Widget):
+    """A drawing with its fields; of several drawings it takes the widest that fits.
+
+    Narrow fields keep a changed value cheap: Textual sends a changed widget whole, so a value of nine cells is nine
+    cells on the line, not the row in which it stands.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"form--line", "form--title", "form--label"}
+
+    def __init__(self, drawings: Sequence[Drawing], *, id: str, other: Sequence[Drawing] = ()) -> None:
+        super().__init__(id=id)
+        self._sets = (drawings, other)
+        self._drawings = drawings
+        self._drawing = drawings[0]
+        self._fields = {name: Field(name) for drawing in (*drawings, *other) for name in drawing.places}
+        self._place()
+
+    @property
+    def layout(self) -> Layout:
+        """The drawing decides, not the stylesheet."""
+        return _LAYOUT
+
+    def compose(self) -> ComposeResult:
+        yield from self._fields.values()
+
+    def __getitem__(self, name: str) -> Field:
+        return self._fields[name]
+
+    def show(self, name: str, text: str, tone: str = "") -> None:
+        """Print a value; what the current drawing has no place for is kept for the next one."""
+        field = self._fields[name]
+        field.text = text
+        field.tone = tone
+
+    def use_other(self, other: bool) -> None:
+        """Show the second set of drawings instead of the first."""
+        self._drawings = self._sets[other]
+        self._fit(self.size.width)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        """As high as the drawing that fits the width."""
+        return widest(self._drawings, width).height
+
+    def on_resize(self, event: Resize) -> None:
+        """Take the drawing for the new width."""
+        self._fit(event.size.width)
+
+    def _fit(self, width: int) -> None:
+        drawing = widest(self._drawings, width)
+        if drawing is not self._drawing:
+            self._drawing = drawing
+            self._place()
+            self.refresh(layout=True)
+
+    def _place(self) -> None:
+        for name, field in self._fields.items():
+            field.place = self._drawing.places.get(name)
+            field.display = field.place is not None
+
+    def render_line(self, y: int) -> Strip:
+        """A line of the drawing: rules and bars, titles in rules, labels elsewhere."""
+        text = self._drawing.line(y, self.size.width)
+        words = "form--title" if text.startswith(RULE) else "form--label"
+        line, other = (self.get_visual_style(name).rich_style for name in ("form--line", words))
+        segments, at = [], 0
+        for found in _LINES.finditer(text):
+            segments += [Segment(text[at : found.start()], other), Segment(found[0], line)]
+            at = found.end()
+        return Strip([*segments, Segment(text[at:], other)], self.size.width)

@@ -1,0 +1,281 @@
+"""What is a failure and what is not: stops, kills, hangs, slow phases, survived errors, unknown causes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from console.server.diagnose import diagnose
+from console.server.lines import EVIDENCE_LIMIT
+from console.server.status import Phase
+from tests.unit.log_cases import read_log, text_of
+from tests.unit.test_diagnose_rules import API, BANNER, COMPILED, CORE, LOADED, RANK0, READY, broke, raw
+
+NCCL = "(Worker_TP1 pid=14) INFO 02-03 10:00:10 [pynccl.py:1] vLLM is using nccl==2.28.9"
+BLOCKED = (
+    "(EngineCore pid=12) INFO 02-03 10:20:00 [shm_broadcast.py:1] No available shared memory broadcast block found in "
+    "60 seconds. This typically happens when some processes are hanging or doing some time-consuming work."
+)
+SERVED = '(APIServer pid=11) INFO:     127.0.0.1:5 - "POST /v1/chat/completions HTTP/1.1" 200 OK'
+STOP = [
+    API + "[shutdown] API server: shutdown triggered",
+    "(APIServer pid=11) ERROR 02-03 11:00:00 [async_llm.py:1] AsyncLLM output_handler failed.",
+    "(APIServer pid=11) ERROR 02-03 11:00:00 [async_llm.py:1] vllm.v1.engine.exceptions.EngineDeadError: EngineCore "
+    "encountered an issue. See stack trace (above) for the root cause.",
+    "INFO:     Shutting down",
+]
+CLIENT_ERROR = [
+    "(APIServer pid=11) ERROR 02-03 10:30:00 [serving.py:1] Error in preprocessing prompt inputs",
+    "(APIServer pid=11) ERROR 02-03 10:30:00 [serving.py:1] Traceback (most recent call last):",
+    "(APIServer pid=11) ERROR 02-03 10:30:00 [serving.py:1] ValueError: 1 validation error for ChatCompletionRequest",
+]
+
+
+def cause(lines: list[str], *, alive: bool = False, silent_s: float = 0.0, exit_code: int | None = None) -> str | None:
+    found = diagnose(lines, alive=alive, silent_s=silent_s, exit_code=exit_code)
+    return found.cause if found else None
+
+
+@pytest.mark.parametrize("exit_code", [None, 0, -15, 143, -9, 1])
+def test_a_stop_is_no_failure_whatever_breaks_after_it(exit_code: int | None) -> None:
+    assert cause([*BANNER, *READY, SERVED, *STOP], exit_code=exit_code) is None
+
+
+def test_a_stop_while_it_starts_is_no_failure() -> None:
+    terminated = ["(EngineCore pid=12) KeyboardInterrupt: terminated"]
+    assert cause([*BANNER, *LOADED, *terminated]) is None
+    assert cause([*BANNER, *LOADED], exit_code=-15) is None
+    assert cause([*BANNER, *LOADED, "RuntimeError: cancelled"], exit_code=-15) is None
+
+
+def test_the_old_way_to_stop_is_no_failure() -> None:
+    old = ["INFO:     Shutting down", RANK0.replace("ERROR", "WARNING") + "WorkerProc was terminated"]
+    dead = "ERROR 02-03 11:00:00 [core_client.py:1] Engine core proc EngineCore_DP0 died unexpectedly, shutting down."
+    assert cause([*BANNER, *READY, *old, dead]) is None
+
+
+def test_a_client_error_kills_nobody() -> None:
+    assert cause([*BANNER, *READY, *CLIENT_ERROR, SERVED]) is None
+    assert cause([*BANNER, *READY, *CLIENT_ERROR, SERVED], alive=True, silent_s=900) is None
+    assert cause([*BANNER, *READY, *CLIENT_ERROR, SERVED, *STOP]) is None
+
+
+def test_what_a_start_survived_is_no_cause() -> None:
+    survived = [RANK0 + "RuntimeError: Could not find nvcc and default cuda_home='/usr/local/cuda' doesn't exist"]
+    retried = ["WARNING 02-03 10:00:00 [parallel.py:1] Address already in use. Retrying with a new port."]
+    listened = [
+        "[W203 10:00:01 socket.cpp:200] [c10d] The socket has failed to bind (errno: 98 - Address already in use)."
+    ]
+    assert cause([*BANNER, *survived, *retried, *listened, *READY]) is None
+    found = diagnose([*BANNER, *survived, *READY], exit_code=-9)
+    assert found is not None
+    assert found.cause == "unknown"
+    assert "nvcc" not in text_of(found)
+
+
+def test_killed_without_a_word() -> None:
+    found = diagnose([*BANNER, *READY, SERVED], exit_code=-9)
+    assert found is not None
+    assert "SIGKILL" in found.what
+    assert "OOM killer" in found.why
+    assert "dmesg" in found.fix
+    assert found.phase is Phase.READY
+    loading = diagnose([*BANNER, *LOADED], exit_code=137)
+    assert loading is not None
+    assert loading.phase is Phase.LOAD
+
+
+def test_crash_of_native_code_by_exit_code() -> None:
+    found = diagnose([*BANNER, *READY], exit_code=-11)
+    assert found is not None
+    assert found.cause == "engine-crashed"
+    assert "SIGSEGV" in found.what
+
+
+def test_exit_code_alone() -> None:
+    assert cause([*BANNER, *READY], exit_code=0) is None
+    found = diagnose([*BANNER], exit_code=3)
+    assert found is not None
+    assert (found.cause, found.phase) == ("unknown", Phase.START)
+    assert "3" in found.what
+
+
+def test_nothing_known_of_the_end() -> None:
+    assert cause([*BANNER, *READY, SERVED]) is None
+    assert cause([*BANNER, *LOADED]) == "unknown"
+    assert cause([], exit_code=1) == "unknown"
+
+
+def test_unknown_cause_shows_root_and_end_of_the_chain() -> None:
+    said = (
+        "KeyError: 'linear_attn.conv1d.weight'\n\nThe above exception was the direct cause of the following exception:\n\n"
+        "Traceback (most recent call last):\nRuntimeError: The checkpoint does not fit the model"
+    )
+    found = diagnose(broke(said, LOADED, "models/qwen.py"))
+    assert found is not None
+    assert (found.cause, found.phase) == ("unknown", Phase.LOAD)
+    assert "linear_attn.conv1d.weight" in found.why
+    assert "does not fit the model" in found.why
+    assert any("models/qwen.py" in line for line in found.evidence)
+    assert "See root cause above" not in text_of(found)
+
+
+def test_unknown_cause_of_the_api_server() -> None:
+    found = diagnose(raw("LookupError: no such thing"))
+    assert found is not None
+    assert found.cause == "unknown"
+    assert "LookupError: no such thing" in found.why
+
+
+def test_crash_that_no_rule_knows() -> None:
+    found = diagnose(broke("IndexError: list index out of range", [*READY, *CLIENT_ERROR]))
+    assert found is not None
+    assert (found.cause, found.phase) == ("engine-crashed", Phase.READY)
+    assert "IndexError: list index out of range" in found.why
+    assert "ChatCompletionRequest" not in text_of(found)
+
+
+def test_only_the_wrapper_is_left() -> None:
+    quoted = (
+        CORE
+        + "RuntimeError: Worker failed with error 'head size 7', please check the stack trace above for the root cause"
+    )
+    found = diagnose([*BANNER, *READY, CORE + "EngineCore encountered a fatal error.", quoted])
+    assert found is not None
+    assert found.cause == "engine-crashed"
+    assert "head size 7" in found.why
+
+
+def test_engine_dead_while_http_answers() -> None:
+    found = diagnose(broke("IndexError: list index out of range", READY), alive=True)
+    assert found is not None
+    assert found.cause == "engine-crashed"
+
+
+def test_an_api_server_that_fails_late_is_not_a_stop() -> None:
+    """Its clean-up makes the engine print that it was told to stop, before the traceback comes."""
+    cleanup = [API + "[shutdown] MPClient: start timeout=0s"]
+    cleanup += [
+        "(EngineCore pid=12) INFO 02-03 10:02:00 [core.py:1] [shutdown] EngineCore: trigger received signal=SIGTERM"
+    ]
+    found = diagnose(
+        [*BANNER, *COMPILED, *cleanup, *raw("ValueError: The supplied chat template (/t.jinja) doesn't exist")[3:]]
+    )
+    assert found is not None
+    assert found.cause == "bad-value"
+    assert "/t.jinja" in found.why
+
+
+@pytest.mark.parametrize("silent_s", [0, 20, 59])
+def test_nccl_takes_its_seconds(silent_s: float) -> None:
+    assert cause([*BANNER, NCCL], alive=True, silent_s=silent_s) is None
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        [NCCL],
+        ["box:13:13 [0] NCCL INFO Channel 00/02 : 0 1"],
+        [NCCL, "[Gloo] Rank 0 is connected to 1 peer ranks. Expected number of connected peer ranks is : 1"],
+        [NCCL, BLOCKED, BLOCKED],
+        ["INFO 02-03 10:00:10 [pynccl.py:63] vLLM is using nccl==2.20.5"],
+        ["INFO 02-03 10:00:10 [custom_all_reduce_utils.py:1] generating GPU P2P access cache in /c/gpu_p2p.json"],
+    ],
+)
+def test_nccl_hang(last: list[str]) -> None:
+    found = diagnose([*BANNER, *last], alive=True, silent_s=120)
+    assert found is not None
+    assert (found.cause, found.phase) == ("nccl-stuck", Phase.START)
+    assert "NCCL_P2P_DISABLE" in found.fix
+    assert "disable-custom-all-reduce" in found.fix
+
+
+def test_silence_after_the_ranks_are_connected_is_not_nccl() -> None:
+    done = "(Worker pid=13) INFO [parallel_state.py:1] rank 0 in world size 2 is assigned as DP rank 0, PP rank 0, TP rank 0"
+    assert cause([*BANNER, NCCL, done], alive=True, silent_s=120) is None
+    assert cause([*BANNER, NCCL, *LOADED], alive=True, silent_s=120) is None
+
+
+def test_broadcast_lines_while_it_compiles_are_slow_and_many_are_a_hang() -> None:
+    assert cause([*BANNER, *COMPILED, *[BLOCKED] * 2], alive=True, silent_s=30) is None
+    assert cause([*BANNER, *COMPILED, *[BLOCKED] * 6], alive=True, silent_s=30) is None
+    assert cause([*BANNER, *COMPILED, *[BLOCKED] * 20], alive=True) == "engine-stalled"
+
+
+def test_broadcast_lines_when_ready_are_a_stall() -> None:
+    found = diagnose([*BANNER, *READY, SERVED, *[BLOCKED] * 5], alive=True)
+    assert found is not None
+    assert (found.cause, found.phase) == ("engine-stalled", Phase.READY)
+    assert "broadcast block" in found.why
+
+
+def test_broadcast_lines_before_the_last_token_are_history() -> None:
+    assert cause([*BANNER, *READY, *[BLOCKED] * 5, SERVED], alive=True, silent_s=600) is None
+    busy = (
+        API
+        + "Engine 000: Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 71.8 tokens/s, Running: 1 reqs"
+    )
+    assert cause([*BANNER, *READY, *[BLOCKED] * 5, busy, BLOCKED], alive=True, silent_s=5) is None
+    idle = busy.replace("71.8", "0.0")
+    assert cause([*BANNER, *READY, BLOCKED, idle, BLOCKED, idle, BLOCKED], alive=True) == "engine-stalled"
+
+
+def test_silence_of_a_ready_server_is_peace() -> None:
+    assert cause([*BANNER, *READY, SERVED], alive=True, silent_s=86_400) is None
+
+
+def test_prompts_never_reach_the_user() -> None:
+    dump = (
+        CORE
+        + "Dumping input data for V1 LLM engine (v0.30.1) with config: model='/m/q', prompt_token_ids=[5, 6], the secret"
+    )
+    lines = broke("IndexError: boom", [*READY, dump])
+    found = diagnose([*lines, dump])
+    assert found is not None
+    assert "secret" not in text_of(found)
+    received = (
+        API + "Received request cmpl-1: prompt: 'ValueError: No available memory for the cache blocks', params: x"
+    )
+    assert cause([*BANNER, *READY, received], alive=True) is None
+
+
+def test_keys_never_reach_the_user() -> None:
+    found = diagnose(
+        ["vllm: error: unrecognized arguments: --api-kee=1 --api-key hush-hush --hf-token=hf_abcdefgh1234"]
+    )
+    assert found is not None
+    assert "hush-hush" not in text_of(found)
+    assert "hf_abcdefgh1234" not in text_of(found)
+    assert "--api-kee" in found.what
+
+
+def test_a_log_of_a_million_characters_in_one_line() -> None:
+    found = diagnose([*BANNER, *LOADED, RANK0 + "x" * 1_000_000, RANK0 + "ValueError: " + "y " * 500_000], exit_code=1)
+    assert found is not None
+    assert all(len(line) <= EVIDENCE_LIMIT for line in found.evidence)
+
+
+_PIECES = st.sampled_from(
+    [
+        line
+        for name in ("diagnose/oom-graph-capture", "diagnose/illegal-address-running", "real/model-not-found")
+        for line in read_log(f"{name}.log")
+    ]
+    + [*STOP, BLOCKED, SERVED, NCCL]
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.one_of(_PIECES, st.text(max_size=80)), max_size=60),
+    st.booleans(),
+    st.floats(min_value=0, max_value=1e6),
+    st.one_of(st.none(), st.integers(min_value=-70, max_value=300)),
+)
+def test_any_text_gets_a_bounded_answer(lines: list[str], alive: bool, silent_s: float, exit_code: int | None) -> None:
+    found = diagnose(lines, alive=alive, silent_s=silent_s, exit_code=exit_code)
+    if found is not None:
+        assert len(text_of(found)) < 6000
+        assert len(found.evidence) <= 6
+        assert "prompt_token_ids" not in text_of(found)

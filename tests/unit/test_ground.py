@@ -1,0 +1,115 @@
+"""The ground floor: units, series, paths, addresses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from console import units
+from console.endpoint import is_loopback, normal_url
+from console.errors import BusyError, ConsoleError, Exit, NothingError, UsageError
+from console.paths import Paths
+from console.series import Series
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        (units.seconds(None), "n/a"),
+        (units.seconds(0.0), "0.00 ms"),
+        (units.seconds(0.0084), "8.40 ms"),
+        (units.seconds(0.042), "42.0 ms"),
+        (units.seconds(0.184), "184 ms"),
+        (units.seconds(1.32), "1.32 s"),
+        (units.seconds(124.6), "124.6 s"),
+        (units.bounds(0.0, 0.01), "<10.0 ms"),
+        (units.bounds(0.3, 0.5), "300 ms-500 ms"),
+        (units.bounds(640.0, None), ">640.0 s"),
+        (units.gib(16 * 1024**3), "16.00 GiB"),
+        (units.rate(7.4e9), "7.4 GB/s"),
+        (units.rate(0), "0 B/s"),
+        (units.percent(0.0), "0.0 %"),
+        (units.percent(None), "n/a"),
+        (units.count(883_011), "883K"),
+        (units.count(1600), "1,600"),
+        (units.duration(125), "2m05s"),
+        (units.duration(90061), "1d01h"),
+        (units.change(0.48), "-52.0 %"),
+        (units.per_second(33.5), "33.5 tok/s"),
+        (units.per_second(952.5), "952 tok/s"),
+    ],
+)
+def test_numbers_print_one_way(shown: str, text: str) -> None:
+    assert shown == text
+
+
+def test_a_series_is_bounded_and_keeps_gaps() -> None:
+    series = Series(capacity=3)
+    assert series.last is None
+    for at, value in enumerate([1.0, 5.0, None, 2.0]):
+        series.add(at, value)
+    assert len(series) == 3
+    assert series.values(3) == [5.0, None, 2.0]
+    assert series.peak() == 5.0
+    assert series.peak(1) == 2.0
+
+
+def test_paths_follow_xdg_and_a_demo_has_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert Paths.from_env().state == tmp_path / "qwen-console"
+    assert Paths.from_env(demo=True).state == tmp_path / "qwen-console-demo"
+    monkeypatch.setenv("XDG_STATE_HOME", "relative/is/ignored")
+    assert Paths.from_env().state == Path.home() / ".local/state/qwen-console"
+
+
+def test_state_folders_are_private(tmp_path: Path) -> None:
+    paths = Paths(tmp_path / "s", tmp_path / "c", tmp_path / "k")
+    paths.make()
+    assert paths.state.stat().st_mode & 0o777 == 0o700
+    assert paths.runs.is_dir()
+
+
+def test_presets_are_searched_in_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("QWEN_CONSOLE_PRESETS", str(tmp_path / "mine"))
+    paths = Paths(tmp_path, tmp_path / "config", tmp_path)
+    dirs = paths.preset_dirs(tmp_path / "given")
+    assert dirs[:3] == [tmp_path / "given", tmp_path / "mine", tmp_path / "config" / "presets"]
+    assert dirs[-1].name == "presets"
+    assert paths.own_presets == tmp_path / "mine"
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ("127.0.0.1:8000", "http://127.0.0.1:8000"),
+        ("http://box:8000/", "http://box:8000"),
+        ("http://box:8000/v1", "http://box:8000"),
+        ("https://box/metrics", "https://box"),
+        ("http://[::1]:8000", "http://[::1]:8000"),
+    ],
+)
+def test_addresses_are_taken_as_people_write_them(given: str, url: str) -> None:
+    assert normal_url(given) == url
+
+
+@pytest.mark.parametrize("given", ["", "http://", "ftp://box", "http://box:port"])
+def test_what_is_no_address_is_said(given: str) -> None:
+    with pytest.raises(UsageError):
+        normal_url(given)
+
+
+def test_loopback_is_known_without_asking_anybody() -> None:
+    assert is_loopback("127.0.0.1")
+    assert is_loopback("::1")
+    assert is_loopback("localhost")
+    assert not is_loopback("192.0.2.1")
+    assert not is_loopback("example.org")
+
+
+def test_errors_carry_their_exit_code() -> None:
+    assert ConsoleError("w").exit_code is Exit.FAILED
+    assert UsageError("w").exit_code is Exit.USAGE
+    assert BusyError("w").exit_code is Exit.BUSY
+    assert NothingError("w").exit_code is Exit.NOTHING
+    assert str(ConsoleError("what", "why", "fix")) == "what\n  why: why\n  fix: fix"

@@ -1,0 +1,188 @@
+"""Pages that are odd: not a number, cut off, several engines, another process, no metrics at all."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from console.metrics import window
+from console.metrics.exposition import LIMIT_CHARS, MetricsError, parse
+from console.metrics.span import distribution, restarted
+from console.metrics.vllm import Histogram
+from tests.unit.metrics_pages import add_engine, counters, drop, page, with_value
+
+
+@pytest.mark.parametrize("odd", ["NaN", "+Inf", "-1.0", "1e300"])
+def test_what_is_no_number_is_unknown(odd: str) -> None:
+    for name, field in (
+        ("vllm:generation_tokens_total", "generation_tokens"),
+        ("vllm:kv_cache_usage_perc", "kv_used"),
+        ("vllm:time_to_first_token_seconds_sum", "ttft"),
+        ("vllm:spec_decode_num_accepted_tokens_per_pos_total", "spec_accepted_per_pos"),
+        ("vllm:num_requests_running", "running"),
+    ):
+        assert getattr(counters(with_value(page("mtp", 1), name, odd)), field) is None, name
+
+
+def test_kv_use_above_one_is_unknown() -> None:
+    assert counters(with_value(page("mtp", 1), "vllm:kv_cache_usage_perc", "4.1")).kv_used is None
+
+
+def test_several_engines_are_summed_and_fractions_averaged() -> None:
+    text = with_value(page("mtp", 1), "vllm:kv_cache_usage_perc", "0.4")
+    text = with_value(text, "vllm:num_requests_running", "2.0")
+    both = add_engine(text)
+    both = both.replace(
+        'vllm:kv_cache_usage_perc{engine="1",model_name="tiny"} 0.4',
+        'vllm:kv_cache_usage_perc{engine="1",model_name="tiny"} 0.2',
+    )
+    one, two = counters(text), counters(both)
+    assert two.engines == 2
+    assert two.kv_used == pytest.approx(0.3)
+    assert (two.running, two.generation_tokens) == (4, 2 * 624)
+    assert two.spec_accepted_per_pos == (416, 364)
+    assert one.ttft is not None
+    assert two.ttft is not None
+    assert (two.ttft.count, two.ttft.sum) == (2 * one.ttft.count, 2 * one.ttft.sum)
+    assert two.ttft.buckets == tuple((bound, 2 * count) for bound, count in one.ttft.buckets)
+
+
+def test_an_engine_that_is_missing_in_one_series_makes_that_series_unknown() -> None:
+    both = add_engine(page("mtp", 1))
+    lines = [
+        line
+        for line in both.splitlines(True)
+        if not line.startswith(('vllm:generation_tokens_total{engine="1"', 'vllm:kv_cache_usage_perc{engine="1"'))
+    ]
+    got = counters("".join(lines))
+    assert (got.generation_tokens, got.kv_used, got.prompt_tokens) == (None, None, 2 * 45426)
+
+
+def test_another_number_of_engines_is_no_rise() -> None:
+    old = counters(drop(page("mtp", 0), "x"), 0.0)
+    new = counters(add_engine(page("mtp", 1)), 9.0)
+    got = window.reading(old, new)
+    assert (got.generation_tokens_per_s, got.ttft_s.n, got.mtp is not None and got.mtp.acceptance_rate) == (
+        None,
+        0,
+        None,
+    )
+
+
+def test_a_page_cut_off_loses_its_last_series_only() -> None:
+    text = page("mtp", 1)
+    whole = counters(text)
+    at = text.index("vllm:generation_tokens_total{")
+    cut = counters(text[: at + len('vllm:generation_tokens_total{engine="0",model_name="tiny"} 62')])
+    assert (cut.generation_tokens, cut.prompt_tokens) == (None, whole.prompt_tokens)
+    assert (cut.ttft, cut.running, cut.spec_drafts) == (None, 0, 221)
+
+
+@pytest.mark.parametrize("engines", [1, 2])
+def test_a_page_cut_anywhere_never_gives_another_number(engines: int) -> None:
+    text = page("mtp", 1) if engines == 1 else add_engine(page("mtp", 1))
+    whole = counters(text)
+    start = text.index("vllm:")
+    for end in range(start + 200, len(text), 577):
+        try:
+            cut = counters(text[:end])
+        except MetricsError:
+            continue
+        for field in ("generation_tokens", "prompt_tokens", "cached_tokens", "spec_draft_tokens", "running", "kv_used"):
+            assert getattr(cut, field) in (None, getattr(whole, field)), (end, field)
+        for field in ("ttft", "itl", "tpot", "prefill_computed"):
+            assert getattr(cut, field) in (None, getattr(whole, field)), (end, field)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("<!DOCTYPE html><html><body>It works</body></html>", "HTML"),
+        ("\n  <html>vllm:num_requests_running 1\n</html>", "HTML"),
+        ("", "no series"),
+        ("just words\n", "no series"),
+        ("# TYPE up gauge\nup 1.0\n", "no series"),
+        ('vllm:num_requests_running{engine="0" 1.0\n', "Prometheus"),
+        ("vllm:num_requests_running words\n", "Prometheus"),
+        ("vllm:x 1\n" * 60_000, "series"),
+        ("vllm:num_requests_running 1\n" + "#" * LIMIT_CHARS, "larger"),
+    ],
+)
+def test_what_is_no_page_of_vllm_is_a_sentence(text: str, words: str) -> None:
+    with pytest.raises(MetricsError) as caught:
+        parse(text)
+    assert words in caught.value.why
+    assert caught.value.what
+    assert caught.value.fix
+
+
+def test_a_restart_begins_a_new_window() -> None:
+    old = counters(page("mtp", 1), 10.0)
+    for text in (
+        page("mtp", 0),  # Counters fell.
+        with_value(page("mtp", 1), "process_start_time_seconds", "1.7959599e+09"),
+        with_value(page("mtp", 1), "vllm:generation_tokens_created", "1.7959599e+09"),
+    ):
+        new = counters(text, 40.0)
+        assert restarted(old, new)
+        got = window.reading(old, new)
+        assert (got.window_s, got.ttft_s.n, got.generation_tokens_per_s) == (None, 0, None)
+
+
+def test_identity_that_one_page_does_not_tell_is_no_restart() -> None:
+    bare = "".join(
+        line for line in page("mtp", 1).splitlines(True) if "_created" not in line and "process_" not in line
+    )
+    assert not restarted(counters(page("mtp", 0), 0.0), counters(bare, 9.0))
+
+
+def test_a_start_time_that_trembles_is_no_restart() -> None:
+    trembling = with_value(page("mtp", 1), "process_start_time_seconds", "1.7959581152801e+09")
+    assert not restarted(counters(page("mtp", 0), 0.0), counters(trembling, 9.0))
+
+
+def test_the_block_floor() -> None:
+    text = page("prefix", 1)
+    assert counters(text).facts.block_tokens == 256
+    finer = text.replace('cache_hit_alignment_tokens="None"', 'cache_hit_alignment_tokens="16"')
+    assert counters(finer).facts.block_tokens == 16
+    plain = text.replace('effective_attention_block_size="256"', 'effective_attention_block_size="None"')
+    assert counters(plain.replace(',block_size="256"', ',block_size="1600"')).facts.block_tokens == 1600
+    unresolved = plain.replace('_block_size_resolved="True"', '_block_size_resolved="False"')
+    assert counters(unresolved).facts.block_tokens is None
+
+
+def histogram(**counts: float) -> Histogram:
+    """A histogram by its upper bounds in ms, given the samples in each bucket; `inf` is the last one."""
+    bounds = [(math.inf if name == "inf" else float(name[1:]) / 1000, count) for name, count in counts.items()]
+    total, buckets = 0.0, []
+    for bound, count in bounds:
+        total += count
+        buckets.append((bound, total))
+    return Histogram(tuple(buckets), total, 1.0)
+
+
+def test_a_quantile_only_where_its_bucket_is_narrow() -> None:
+    wide = distribution(histogram(_10=5, _25=4, inf=1))
+    assert (wide.p50, wide.p50_bounds) == (None, (0.0, 0.025))
+    assert (wide.p99, wide.p99_bounds) == (None, (0.01, None))
+    narrow = distribution(histogram(_100=0, _110=50, _120=50, inf=0))
+    assert narrow.p50 == pytest.approx(0.11, abs=0.01)
+    assert narrow.p50_bounds is None
+    assert narrow.p99 is not None
+    assert 0.11 < narrow.p99 <= 0.12
+
+
+def test_one_sample_is_known_exactly() -> None:
+    one = distribution(Histogram(((0.5, 0.0), (1.0, 1.0), (math.inf, 1.0)), 1.0, 0.73))
+    assert (one.n, one.mean, one.p50, one.p99, one.p50_bounds) == (1, 0.73, 0.73, 0.73, None)
+
+
+def test_buckets_that_do_not_add_up_give_a_mean_and_no_quantile() -> None:
+    text = "".join(
+        line for line in page("mtp", 1).splitlines(True) if 'seconds_bucket{engine="0",le="+Inf"' not in line
+    )
+    got = window.lifetime(counters(text)).ttft_s
+    assert (got.n, got.p50, got.p50_bounds) == (13, None, None)
+    assert got.mean == pytest.approx(14.721034 / 13)

@@ -1,0 +1,158 @@
+"""Recorded pages give exactly the figures that independent arithmetic gives; absence is never a number."""
+
+from __future__ import annotations
+
+import pytest
+
+from console.metrics import window
+from console.metrics.reading import Distribution, Reading
+from tests.unit.metrics_pages import SECONDS, VERSIONS, as_version, counters, drop, expected, page, with_value
+
+
+def reading(case: str, version: str | None = None) -> Reading:
+    old, new = (page(case, which) if version is None else as_version(page(case, which), version) for which in (0, 1))
+    return window.reading(counters(old, 100.0), counters(new, 100.0 + SECONDS[case]))
+
+
+@pytest.mark.parametrize("case", ["prefix", "mtp"])
+def test_every_expected_figure(case: str) -> None:
+    want, got = expected(case), reading(case)
+    exact = {
+        "seconds": got.window_s,
+        "requests": got.ttft_s.n,
+        "ttft_mean_s": got.ttft_s.mean,
+        "itl_mean_s": got.itl_s.mean,
+        "itl_n": got.itl_s.n,
+        "tpot_mean_s": got.tpot_s.mean,
+        "e2e_mean_s": got.e2e_s.mean,
+        "queue_mean_s": got.queue_s.mean,
+        "generation_tokens_per_s": got.generation_tokens_per_s,
+        "prompt_tokens_per_s": got.prompt_tokens_per_s,
+        "prefix_hit_rate": got.prefix_cache.hit_rate,
+        "cached_tokens": got.prefix_cache.cached_tokens,
+        "computed_tokens": got.prefix_cache.computed_tokens,
+        "prefill_tokens_per_s": got.prefill_tokens_per_s,
+    }
+    for name, value in exact.items():
+        assert value == pytest.approx(want[name], abs=6e-4 if name.endswith("per_s") else 6e-7), name
+
+
+def test_acceptance_and_positions_of_mtp() -> None:
+    want, got = expected("mtp")["mtp"], reading("mtp").mtp
+    assert got is not None
+    assert got.acceptance_rate == pytest.approx(want["acceptance_rate"], abs=6e-7)
+    assert got.mean_acceptance_length == pytest.approx(want["mean_acceptance_length"], abs=6e-7)
+    assert got.per_position == pytest.approx(want["per_position"], abs=6e-7)
+    assert got.drafts == want["drafts"]
+    assert reading("prefix").mtp is None
+
+
+def test_gap_and_time_per_token_are_two_numbers() -> None:
+    got = reading("mtp")
+    assert got.itl_s.mean == pytest.approx(0.053, abs=1e-3)
+    assert got.tpot_s.mean == pytest.approx(0.019, abs=1e-3)
+
+
+def test_client_and_server_agree() -> None:
+    for case in ("prefix", "mtp"):
+        seen, got = expected(case)["client"], reading(case)
+        assert got.ttft_s.mean == pytest.approx(seen["ttft_mean_s"], abs=0.015)
+        assert got.itl_s.mean == pytest.approx(seen["gap_mean_s"], rel=0.05)
+        assert got.tpot_s.mean == pytest.approx(seen["tpot_mean_s"], rel=0.05)
+
+
+def test_prefix_caching_off_is_not_no_hits() -> None:
+    off = reading("mtp").prefix_cache
+    assert (off.enabled, off.hit_rate, off.hit_rate_lifetime) == (False, None, None)
+    # On, but nothing was found.
+    names = ("vllm:prefix_cache_hits_total", "vllm:prompt_tokens_cached_total")
+    pages = [page("prefix", which) for which in (0, 1)]
+    for name in names:
+        pages = [with_value(text, name, "0.0") for text in pages]
+    pages = [drop(drop(text, "prompt_tokens_by_source"), "request_prefill_kv_computed_tokens") for text in pages]
+    miss = window.reading(counters(pages[0], 0.0), counters(pages[1], 6.0)).prefix_cache
+    assert (miss.enabled, miss.hit_rate, miss.cached_tokens, miss.computed_tokens) == (True, 0.0, 0, 41930)
+    # On, and nothing was asked.
+    same = counters(page("prefix", 1), 0.0)
+    idle = window.reading(same, counters(page("prefix", 1), 30.0)).prefix_cache
+    assert (idle.enabled, idle.hit_rate, idle.cached_tokens) == (True, None, 0)
+
+
+def test_an_idle_window_has_no_figures_and_lifetime_does_not_fill_in() -> None:
+    busy = page("mtp", 1)
+    got = window.reading(counters(busy, 10.0), counters(busy, 40.0), counters(page("mtp", 0)))
+    for each in (got.ttft_s, got.itl_s, got.tpot_s, got.e2e_s, got.queue_s):
+        assert each == Distribution()
+    assert (got.generation_tokens_per_s, got.prompt_tokens_per_s, got.prefill_tokens_per_s) == (0.0, 0.0, None)
+    assert got.mtp is not None
+    assert (got.mtp.acceptance_rate, got.mtp.mean_acceptance_length, got.mtp.per_position, got.mtp.drafts) == (
+        None,
+        None,
+        None,
+        0,
+    )
+
+
+def test_one_page_gives_gauges_only() -> None:
+    got = window.reading(None, counters(page("mtp", 1), 5.0))
+    assert (got.window_s, got.running, got.waiting, got.kv_used) == (None, 0, 0, 0.0)
+    assert (got.ttft_s, got.generation_tokens_per_s, got.preemptions) == (Distribution(), None, None)
+    assert got.prefix_cache.block_tokens == 256
+    assert got.mtp is not None
+    assert got.mtp.acceptance_rate is None
+
+
+def test_lifetime_counts_from_its_base() -> None:
+    first, last = counters(page("prefix", 0)), counters(page("prefix", 1), 6.009)
+    since_canary, whole = window.lifetime(last, first), window.lifetime(last)
+    assert (since_canary.window_s, since_canary.generation_tokens_per_s) == (None, None)
+    assert (since_canary.ttft_s.n, whole.ttft_s.n) == (12, 13)
+    assert since_canary.prefix_cache.hit_rate == pytest.approx(0.793704, abs=6e-7)
+    assert whole.prefix_cache.hit_rate == pytest.approx(33280 / 45426)
+    live = window.reading(first, last, first).prefix_cache
+    assert live.hit_rate_lifetime == live.hit_rate
+    # A base of a former process does not count.
+    former = counters(with_value(page("prefix", 0), "process_start_time_seconds", "1.0"))
+    assert window.lifetime(last, former) == whole
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("case", ["prefix", "mtp"])
+def test_names_of_older_versions(case: str, version: str) -> None:
+    now, then = reading(case), reading(case, version)
+    assert (then.ttft_s, then.itl_s, then.e2e_s, then.queue_s) == (now.ttft_s, now.itl_s, now.e2e_s, now.queue_s)
+    assert (then.kv_used, then.running, then.waiting) == (now.kv_used, now.running, now.waiting)
+    assert then.mtp == now.mtp
+    assert then.prefix_cache.hit_rate == now.prefix_cache.hit_rate
+    assert then.generation_tokens_per_s == now.generation_tokens_per_s
+    old_tpot = version in ("0.10", "0.8.5")
+    assert then.tpot_s == (Distribution() if old_tpot else now.tpot_s)
+    if version == "0.8.5":
+        # Its hit counters count blocks, so nothing there says how many tokens were computed.
+        assert (then.prefix_cache.cached_tokens, then.prefix_cache.computed_tokens) == (None, None)
+        assert then.prefill_tokens_per_s is None
+    else:
+        assert then.prefix_cache.cached_tokens == now.prefix_cache.cached_tokens
+        assert then.prefix_cache.computed_tokens == now.prefix_cache.computed_tokens
+        assert then.prefill_tokens_per_s == pytest.approx(now.prefill_tokens_per_s)
+
+
+def test_a_hit_counter_that_stays_zero_on_a_hybrid_model_is_cross_checked() -> None:
+    for version in ("0.18", "0.15"):
+        pages = [as_version(page("prefix", which), version) for which in (0, 1)]
+        pages = [with_value(text, "vllm:prefix_cache_hits_total", "0.0") for text in pages]
+        got = window.reading(counters(pages[0], 0.0), counters(pages[1], 6.0)).prefix_cache
+        assert got.hit_rate == pytest.approx(0.793704, abs=6e-7), version
+        assert (got.cached_tokens, got.computed_tokens) == (33280, 8650), version
+
+
+def test_absent_series_are_unknown_and_not_zero() -> None:
+    gone = ("kv_cache_usage_perc", "num_requests_running", "generation_tokens", "prompt_tokens", "cache_config_info")
+    pages = [page("mtp", which) for which in (0, 1)]
+    for name in (*gone, "spec_decode_num_accepted_tokens_per_pos"):
+        pages = [drop(text, name) for text in pages]
+    got = window.reading(counters(pages[0], 0.0), counters(pages[1], 9.0))
+    assert (got.kv_used, got.running, got.generation_tokens_per_s, got.prompt_tokens_per_s) == (None, None, None, None)
+    assert (got.prefix_cache.enabled, got.prefix_cache.block_tokens) == (None, None)
+    assert got.mtp is not None
+    assert (got.mtp.per_position, got.mtp.drafts) == (None, 204)

@@ -1,0 +1,235 @@
+"""Presets: inheritance, variables, overrides, and errors that point at the line."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from console.errors import UsageError
+from console.paths import data
+from console.presets import Preset, apply_overrides, argv, child_env, load_catalog, parse_assignments, shell_line
+from console.presets.catalog import merge, stand_in
+from console.presets.overrides import differing_keys
+from console.presets.source import PresetError
+
+SHIPPED = (
+    "qwen3.8-27b-nvfp4-100k",
+    "qwen3.8-27b-nvfp4-100k-mtp",
+    "qwen3.8-27b-nvfp4-122k-single",
+    "qwen3.8-27b-nvfp4-throughput",
+    "tiny-cpu",
+)
+
+
+@pytest.fixture(autouse=True)
+def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VLLM_API_KEY", raising=False)
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / f"{name}.yaml"
+    path.write_text(text)
+    return path
+
+
+def only(folder: Path, name: str) -> Preset:
+    return load_catalog([folder]).get(name)
+
+
+def error(folder: Path, name: str) -> PresetError:
+    (problem,) = [p for p in load_catalog([folder]).problems if p.name == name]
+    return problem.error
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_presets_resolve(name: str) -> None:
+    preset = load_catalog([data("presets")]).get(name)
+    assert preset.args["tensor-parallel-size"] == 2
+    assert shlex.split(shell_line(preset))[-1] != ""
+
+
+def test_the_default_follows_the_order_of_optimisation() -> None:
+    preset = load_catalog([data("presets")]).get("qwen3.8-27b-nvfp4-100k")
+    assert preset.args["enable-prefix-caching"] is True
+    assert preset.speculative is None
+    assert preset.max_model_len == 102400
+    words = argv(preset)
+    assert "--enable-prefix-caching" in words
+    assert "--no-enable-flashinfer-autotune" in words
+    assert words[words.index("--kv-cache-memory-bytes") + 1] == "2500000000"
+
+
+def test_a_base_without_a_model_is_no_preset_and_says_so() -> None:
+    catalog = load_catalog([data("presets")])
+    assert catalog.bases == {"base-2x5060ti"}
+    with pytest.raises(UsageError, match="is a base"):
+        catalog.get("base-2x5060ti")
+
+
+def test_maps_merge_lists_replace_null_removes() -> None:
+    base = {"a": {"x": 1, "y": 2}, "l": [1, 2], "gone": 1}
+    assert merge(base, {"a": {"y": 3}, "l": [9], "gone": None}) == {"a": {"x": 1, "y": 3}, "l": [9]}
+
+
+def test_extends_over_folders_and_the_first_file_of_a_name_wins(tmp_path: Path) -> None:
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    mine.mkdir()
+    theirs.mkdir()
+    write(theirs, "base", "model: m\nargs: {max-model-len: 100, max-num-seqs: 1}\n")
+    write(theirs, "p", "model: theirs\n")
+    write(mine, "p", "extends: base\nargs: {max-num-seqs: null, block-size: 16}\n")
+    preset = load_catalog([mine, theirs]).get("p")
+    assert preset.model == "m"
+    assert preset.args == {"max-model-len": 100, "block-size": 16}
+
+
+def test_flags_of_every_shape(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "p",
+        "model: m\nserved-name: s\nserver: {port: 1234}\nargs:\n  enforce-eager: true\n  async-scheduling: false\n"
+        "  speculative-config: {method: mtp, num_speculative_tokens: 2}\n  cudagraph-capture-sizes: [1, 2]\n",
+    )
+    words = argv(only(tmp_path, "p"))
+    assert words[:9] == ["vllm", "serve", "m", "--host", "127.0.0.1", "--port", "1234", "--served-model-name", "s"]
+    assert words[9:11] == ["--enforce-eager", "--no-async-scheduling"]
+    assert json.loads(words[words.index("--speculative-config") + 1]) == {"method": "mtp", "num_speculative_tokens": 2}
+    assert words[-3:] == ["--cudagraph-capture-sizes", "1", "2"]
+
+
+def test_variables_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WHERE", "/models")
+    write(tmp_path, "p", 'model: ${WHERE}/m\nenv: {A: "${NOT_SET:-fallback}", B: 1, C: true}\n')
+    preset = only(tmp_path, "p")
+    assert preset.model == "/models/m"
+    assert preset.env == {"A": "fallback", "B": "1", "C": "1"}
+
+
+def test_an_unset_variable_names_line_and_remedy(tmp_path: Path) -> None:
+    path = write(tmp_path, "p", "model: m\nenv:\n  A: ${SURELY_NOT_SET}\n")
+    found = error(tmp_path, "p")
+    assert found.what == f"{path}:3: env.A"
+    assert "SURELY_NOT_SET" in found.why
+    assert "export SURELY_NOT_SET" in found.fix
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "near"),
+    [
+        ("model: m\nargz: {}\n", ":2: argz", "args"),
+        ("model: m\nargs:\n  max-model-length: 5\n", ":3: args.max-model-length", "max-model-len"),
+        (
+            "model: m\nargs:\n  enable-prefix-cacheing: true\n",
+            ":3: args.enable-prefix-cacheing",
+            "enable-prefix-caching",
+        ),
+        ("model: m\nserver:\n  prot: 1\n", ":3: server.prot", "port"),
+        ("model: m\nmax-num-seqs: 4\n", ":2: max-num-seqs", "args:"),
+        ("model: m\nargs: {no-async-scheduling: true}\n", ":2: args.no-async-scheduling", "async-scheduling: false"),
+        ("model: m\nargs: {port: 8000}\n", ":2: args.port", "server:"),
+        ("model: m\nextends: bsae\n", ":2: extends", "base"),
+        ("model: m\nserver: {port: 99999}\n", ":2: server.port", "port"),
+        ("model: m\nserver: {ready-timeout: soon}\n", ":2: server.ready-timeout", "seconds"),
+        ("model: m\nargs: 3\n", ":2: args", "map"),
+        ("model: m\nmodel: n\n", ":2: model", "twice"),
+    ],
+)
+def test_errors_name_file_line_key_and_the_nearest(tmp_path: Path, text: str, place: str, near: str) -> None:
+    write(tmp_path, "base", "model: b\n")
+    path = write(tmp_path, "p", text)
+    found = error(tmp_path, "p")
+    assert found.what == f"{path}{place}"
+    assert near in found.why + found.fix
+
+
+@pytest.mark.parametrize(
+    "text", ["model: [", "\tmodel: m", "- a\n- b\n", "model: m\nargs: {x: 2020-99-99}\n", "a: !!python/x y"]
+)
+def test_what_is_no_preset_is_a_problem_and_hides_nothing(tmp_path: Path, text: str) -> None:
+    write(tmp_path, "bad", text)
+    write(tmp_path, "good", "model: m\n")
+    catalog = load_catalog([tmp_path])
+    assert list(catalog.presets) == ["good"]
+    assert [p.name for p in catalog.problems] == ["bad"]
+    assert str(tmp_path / "bad.yaml") in catalog.problems[0].error.what
+
+
+def test_a_circle_of_extends_is_an_error(tmp_path: Path) -> None:
+    write(tmp_path, "a", "extends: b\nmodel: m\n")
+    write(tmp_path, "b", "extends: a\n")
+    assert "itself" in error(tmp_path, "a").fix
+
+
+def test_a_missing_preset_names_the_nearest(tmp_path: Path) -> None:
+    write(tmp_path, "qwen-100k", "model: m\n")
+    with pytest.raises(UsageError) as caught:
+        only(tmp_path, "qwen-10k")
+    assert "`qwen-100k`" in caught.value.fix
+
+
+def test_overrides_change_args_env_and_server(tmp_path: Path) -> None:
+    write(tmp_path, "p", "model: m\nargs: {max-num-seqs: 2, block-size: 16}\n")
+    preset = only(tmp_path, "p")
+    words = ["max_num_seqs=4", "block-size=", "env.A=true", "server.port=0", "speculative-config={method: mtp}"]
+    changed = apply_overrides(preset, parse_assignments(words))
+    assert changed.args == {"max-num-seqs": 4, "speculative-config": {"method": "mtp"}}
+    assert changed.env == {"A": "1"}
+    assert changed.server.port == 0
+    assert differing_keys(preset, changed) == (
+        "max-num-seqs",
+        "block-size",
+        "speculative-config",
+        "env.A",
+        "server.port",
+    )
+
+
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [
+        ("max-num-seq=4", "max-num-seqs"),
+        ("server.prot=1", "server.port"),
+        ("x", "key=value"),
+        ("a={", "cannot be read"),
+    ],
+)
+def test_bad_overrides_name_the_nearest_key(tmp_path: Path, word: str, says: str) -> None:
+    write(tmp_path, "p", "model: m\n")
+    with pytest.raises(UsageError) as caught:
+        apply_overrides(only(tmp_path, "p"), parse_assignments([word]))
+    assert says in str(caught.value)
+
+
+def test_secrets_reach_the_server_but_neither_disk_nor_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "p", "model: m\nenv: {VLLM_API_KEY: '${VLLM_API_KEY}', HF_TOKEN: '${HF_TOKEN}'}\n")
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setenv("VLLM_API_KEY", "sesame")
+    preset = only(tmp_path, "p")
+    assert preset.api_key == "sesame"
+    assert child_env(preset)["VLLM_API_KEY"] == "sesame"
+    assert "HF_TOKEN" not in preset.env
+    kept = json.dumps(preset.to_json())
+    assert "sesame" not in kept
+    assert "sesame" not in shell_line(preset)
+    assert '"$VLLM_API_KEY"' in shell_line(preset)
+    assert Preset.from_json(json.loads(kept), {"VLLM_API_KEY": "sesame"}) == preset
+
+
+def test_a_key_of_the_shell_counts_as_the_presets_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "p", "model: m\n")
+    monkeypatch.setenv("VLLM_API_KEY", "sesame")
+    preset = only(tmp_path, "p")
+    assert preset.api_key == "sesame"
+    assert preset.secrets == {"VLLM_API_KEY"}
+
+
+def test_a_stand_in_keeps_the_flags_and_takes_a_port_of_its_own() -> None:
+    preset = load_catalog([data("presets")]).get(SHIPPED[0])
+    double = stand_in(preset, ["python", "-m", "console.sim"])
+    assert double.simulated
+    assert double.server.port == 0
+    assert double.args == preset.args
+    assert argv(double)[:4] == ["python", "-m", "console.sim", preset.model]
