@@ -28,15 +28,23 @@ def up(args: argparse.Namespace) -> int:
     house = House.of(args)
     preset = apply_overrides(house.preset(args.preset), parse_assignments(args.changes))
     running = house.server.status()
-    if running.state is State.READY and running.preset == preset.name and not args.changes:
+    same = running.preset == preset.name and not args.changes
+    if same and running.state is State.READY:
         say(f"{preset.name} is ready already")
         print(running.url)
         return Exit.OK
+    if same and running.state is State.STARTING:
+        return _see_through(house, preset, wait=not args.no_wait)
     return _start(house, preset, wait=not args.no_wait)
 
 
 def _start(house: House, preset: Preset, *, wait: bool) -> int:
     house.server.start(preset)
+    return _see_through(house, preset, wait=wait)
+
+
+def _see_through(house: House, preset: Preset, *, wait: bool) -> int:
+    """Watch a start, whoever began it."""
     if not wait:
         say(f"{preset.name} starts; `qwen-console status` shows how far it is, `qwen-console down` stops it")
         return Exit.OK

@@ -1,133 +1,28 @@
-"""`status`: the server, the cards and the reading at one moment or over a window."""
+"""`status`: the server, the cards and the reading, for people and for scripts."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import time
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
-from typing import Any
 
 from console import units
 from console.cli.house import House
-from console.endpoint import Endpoint, normal_url
-from console.errors import ConsoleError, Exit
-from console.gpu.sample import GpuReport, GpuSample
-from console.gpu.source import read_settled
-from console.metrics.exposition import parse
-from console.metrics.feed import Feed
+from console.cli.look import SERVING, Snapshot, look
+from console.cli.server import say
+from console.errors import Exit
+from console.gpu.sample import GpuSample
 from console.metrics.reading import Distribution, Reading
-from console.metrics.vllm import Counters, read
-from console.metrics.window import lifetime, reading
-from console.server.chain import Link, chain
-from console.server.facts import StartupFacts
-from console.server.foreign import foreign_status
 from console.server.status import ServerStatus, State
-
-_SERVING = (State.READY, State.STALLED, State.FOREIGN, State.STARTING)
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """Everything `status` tells."""
-
-    server: ServerStatus
-    gpus: GpuReport
-    reading: Reading
-    lifetime: Reading | None
-    chain: tuple[Link, ...]
-    problem: ConsoleError | None = None
-    """Why there is no reading although a server should have one."""
-
-    def to_json(self) -> dict[str, Any]:
-        """The contract of `status --json`; absent knowledge is null."""
-        server = asdict(self.server)
-        server["ours"] = list(self.server.ours)
-        whole = asdict(self.reading)
-        if self.problem is not None:
-            whole["problem"] = {"what": self.problem.what, "why": self.problem.why, "fix": self.problem.fix}
-        return {
-            "schema": 1,
-            "server": server,
-            "gpus": [asdict(card) for card in self.gpus.cards],
-            "gpus_problem": self.gpus.problem,
-            "reading": whole,
-            "lifetime": asdict(self.lifetime) if self.lifetime else {},
-            "chain": [asdict(link) for link in self.chain],
-            "notices": [],
-        }
 
 
 def status(args: argparse.Namespace) -> int:
     """Print the snapshot; always 0 unless the command line itself is wrong."""
-    snapshot = look(House.of(args), url=args.url, window_s=args.window)
+    snapshot = look(House.of(args), url=args.url, window_s=args.window, say=say)
     if args.json:
         print(json.dumps(snapshot.to_json(), indent=1))
     else:
         print("\n".join(text(snapshot)))
     return Exit.OK
-
-
-def look(house: House, *, url: str | None = None, window_s: float | None = None) -> Snapshot:
-    """One look: server, cards and `/metrics` in parallel, each with a deadline of its own."""
-    endpoint = Endpoint(normal_url(url)) if url else house.server.endpoint()
-    with ThreadPoolExecutor(max_workers=3) as pool:
-        gpus = pool.submit(_cards, house, endpoint)
-        pages = pool.submit(_scrapes, endpoint, window_s)
-        server = foreign_status(endpoint) if url and endpoint else house.server.status()
-        counters, problem = pages.result()
-        report = gpus.result()
-    base = None if url else _baseline(house)
-    serving = server.state in _SERVING and bool(counters)
-    return Snapshot(
-        server=server,
-        gpus=report,
-        reading=_reading(counters, window_s) if serving else Reading(),
-        lifetime=lifetime(counters[-1], base) if serving else None,
-        chain=chain(house.server.facts(), counters[-1] if counters else None)
-        if not url
-        else chain(StartupFacts(), None),
-        problem=problem if server.state in (State.READY, State.STALLED, State.FOREIGN) else None,
-    )
-
-
-def _reading(counters: list[Counters], window_s: float | None) -> Reading:
-    if window_s is None or len(counters) < 2:
-        return reading(None, counters[-1])
-    return reading(counters[0], counters[-1])
-
-
-def _cards(house: House, endpoint: Endpoint | None) -> GpuReport:
-    source = house.gpus(endpoint if house.demo else None)
-    try:
-        return read_settled(source)
-    finally:
-        source.close()
-
-
-def _scrapes(endpoint: Endpoint | None, window_s: float | None) -> tuple[list[Counters], ConsoleError | None]:
-    if endpoint is None:
-        return [], None
-    feed, found = Feed(endpoint), []
-    try:
-        found.append(feed.scrape())
-        if window_s:
-            time.sleep(window_s)
-            found.append(feed.scrape())
-    except ConsoleError as error:
-        return found, error
-    return found, None
-
-
-def _baseline(house: House) -> Counters | None:
-    page = house.server.baseline()
-    if page is None:
-        return None
-    try:
-        return read(parse(page), 0.0)
-    except ConsoleError:
-        return None
 
 
 def text(snapshot: Snapshot) -> list[str]:
@@ -143,7 +38,7 @@ def text(snapshot: Snapshot) -> list[str]:
         lines.append(f"cards: {snapshot.gpus.problem}")
     if snapshot.problem:
         lines.append("\n".join(snapshot.problem.lines()))
-    if server.state in _SERVING:
+    if server.state in SERVING:
         lines += _reading_lines(snapshot.reading, snapshot.lifetime)
     return lines
 
@@ -156,11 +51,11 @@ def _headline(server: ServerStatus) -> str:
         words.append(f"({server.phase.value}{': ' + server.detail if server.detail else ''})")
     if server.preset:
         words.append(f"preset {server.preset}")
-    if server.url and server.state in _SERVING:
+    if server.url and server.state in SERVING:
         words.append(server.url)
     if server.version:
         words.append(f"vLLM {server.version}")
-    if server.uptime_s is not None and server.state in _SERVING:
+    if server.uptime_s is not None and server.state in SERVING:
         words.append(f"up {units.duration(server.uptime_s)}")
     return " · ".join(words)
 

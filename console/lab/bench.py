@@ -45,6 +45,7 @@ class Bench:
         journal: where every request goes as it ends.
         log: the server's log.
         end: the boot's record.
+        made: the prompts of each round, made by its first boot and the same for the others.
     """
 
     def __init__(
@@ -56,9 +57,10 @@ class Bench:
         journal: Journal,
         log: Path,
         end: BootEnd,
+        made: dict[int, Jobs],
     ) -> None:
         self._plan, self._preset, self._server, self._log = plan, preset, server, log
-        self._endpoint, self._journal, self._end = endpoint, journal, end
+        self._endpoint, self._journal, self._end, self._made = endpoint, journal, end, made
         self._target = Target.of(endpoint.url, endpoint.key)
         self._feed = Feed(endpoint)
         self._newest: Counters | None = None
@@ -82,7 +84,6 @@ class Bench:
             BootVoid: the boot does not count.
         """
         self._wait_idle()
-        self._say("making prompts")
         jobs = self._jobs()
         # One loop for the whole boot: a new one for each request would stamp its own beginnings.
         with asyncio.Runner() as loop:
@@ -111,10 +112,14 @@ class Bench:
         self._journal.add("step", n=self._end.n, text=text)
 
     def _jobs(self) -> Jobs:
-        try:
-            return build_jobs(self._plan.shape, self._plan.seed, self._end.round, self._count)
-        except EndpointError as error:
-            look_for_death(self._server, error.why)
+        if self._end.round not in self._made:
+            self._say("making prompts")
+            try:
+                jobs = build_jobs(self._plan.shape, self._plan.seed, self._end.round, self._count)
+            except EndpointError as error:
+                look_for_death(self._server, error.why)
+            self._made[self._end.round] = jobs
+        return self._made[self._end.round]
 
     def _count(self, messages: list[Message]) -> int:
         body = {"model": self._preset.served, "messages": messages, "add_generation_prompt": True}
@@ -154,13 +159,13 @@ class Bench:
             time.sleep(0.05)
 
     def _warm_up(self, loop: asyncio.Runner, jobs: Jobs) -> None:
-        tpots: list[float | None] = []
+        gaps: list[float | None] = []
         for i, job in enumerate(jobs.warm_up):
             self._say(f"warm-up {i + 1}")
             trace = self._send(loop, job)
             if job.phase == "decode":
-                tpots.append(trace.tpot_s)
-            if is_steady(tpots, self._plan.shape.warm_up_least):
+                gaps.append(trace.gap_s)
+            if is_steady(gaps, self._plan.shape.warm_up_least):
                 break
         else:
             self._end.warn(f"not steady after {len(jobs.warm_up)} warm-up requests")

@@ -15,6 +15,7 @@ from console.lab.bench import Bench
 from console.lab.journal import Journal
 from console.lab.outcome import ArmCrashed, BootEnd, BootVoid, diagnosis_of
 from console.lab.plan import Plan
+from console.lab.workload import Jobs
 from console.presets import Preset
 from console.presets.model import KEY_VARIABLE
 from console.server.life import Server
@@ -42,9 +43,18 @@ class Boot:
         server: the one server of this console.
         journal: where everything goes as it happens.
         folder: the run's folder; the arm's log goes into it.
+        made: prompts by round, shared by the boots of a run.
     """
 
-    def __init__(self, plan: Plan, place: tuple[int, int, str], server: Server, journal: Journal, folder: Path) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        place: tuple[int, int, str],
+        server: Server,
+        journal: Journal,
+        folder: Path,
+        made: dict[int, Jobs],
+    ) -> None:
         number, round_number, arm = place
         self._server = server
         self._journal = journal
@@ -53,7 +63,7 @@ class Boot:
         self._run_id = folder.name
         self._log = folder / "boots" / f"{number:02d}-{arm}.log"
         self._end = BootEnd(number, arm, round_number)
-        self._bench = Bench(plan, self._preset, server, self._endpoint, journal, self._log, self._end)
+        self._bench = Bench(plan, self._preset, server, self._endpoint, journal, self._log, self._end, made)
         self._peaks: list[int | None] = []
 
     def run(self) -> BootEnd:

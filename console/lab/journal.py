@@ -9,8 +9,10 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Any
 
@@ -68,14 +70,48 @@ def utc_text(at: float | None) -> str | None:
     return None if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+@dataclass(slots=True)
+class _Tail:
+    """How far one journal has been read."""
+
+    file: tuple[int, int]
+    """Device and inode."""
+    offset: int = 0
+    events: list[Event] = field(default_factory=list)
+
+
+_tails: dict[Path, _Tail] = {}
+_reading = Lock()
+
+
 def read_events(run_dir: Path) -> list[Event]:
-    """All whole events; lines that are torn or no JSON objects are dropped."""
-    try:
-        text = (run_dir / FILE).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return []
+    """All whole events; lines that are torn or no JSON objects are dropped.
+
+    The journal that was read last is remembered: whoever follows a run parses what was added, not all of it again.
+    """
+    path = run_dir / FILE
+    with _reading:
+        try:
+            with path.open("rb") as file:
+                stat = os.fstat(file.fileno())
+                tail = _tails.get(path)
+                if tail is None or tail.file != (stat.st_dev, stat.st_ino) or tail.offset > stat.st_size:
+                    _tails.clear()
+                    tail = _tails[path] = _Tail((stat.st_dev, stat.st_ino))
+                file.seek(tail.offset)
+                chunk = file.read()
+        except OSError:
+            return []
+        # A line without its end may be torn, or on its way: it is looked at, and read again the next time.
+        whole = chunk.rfind(b"\n") + 1
+        tail.offset += whole
+        tail.events += _parse(chunk[:whole])
+        return [*tail.events, *_parse(chunk[whole:])]
+
+
+def _parse(chunk: bytes) -> list[Event]:
     events: list[Event] = []
-    for line in text.split("\n"):
+    for line in chunk.split(b"\n"):
         try:
             event = json.loads(line)
         except ValueError:

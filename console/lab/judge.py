@@ -34,7 +34,9 @@ def judge(results: Results, *, finished: bool) -> Verdict:
 def _one(results: Results, base: str, arm: str) -> Verdict:
     rounds = {boot.round for boot in results.valid(base)} & {boot.round for boot in results.valid(arm)}
     states = [_state(results, name) for name in (base, arm)]
-    return overall(results.plan.kind, len(rounds), states[0], states[1], _findings(results, arm))
+    return overall(
+        results.plan.kind, len(rounds), states[0], states[1], _findings(results, arm), _break_even(results, base, arm)
+    )
 
 
 def _state(results: Results, arm: str) -> ArmState:
@@ -61,3 +63,16 @@ def _findings(results: Results, arm: str) -> Sequence[Finding]:
         advice = pair.warnings[0] if pair.warnings else ""
         found.append(Finding(name, measure.title, pair.verdict, pair.ratio, pair.lo, pair.hi, advice))
     return found
+
+
+def _break_even(results: Results, base: str, arm: str) -> float | None:
+    """Answer tokens after which the arm's faster text has made up for its later start in a warm turn."""
+    start, text = (results.metrics.get(name) for name in ("agent.ttft_warm_s", "decode.tpot_s"))
+    if start is None or text is None:
+        return None
+    medians = [metric.arms[name].median for metric in (start, text) for name in (base, arm)]
+    if any(value is None for value in medians):
+        return None
+    start_base, start_arm, text_base, text_arm = (value for value in medians if value is not None)
+    later, faster = start_arm - start_base, text_base - text_arm
+    return later / faster if later > 0 and faster > 0 else None

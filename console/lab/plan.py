@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from console.errors import UsageError
-from console.lab.arms import Arm, arms_for, chunk_notes
+from console.lab.arms import BUDGET, Arm, arms_for, chunk_notes
 from console.lab.order import balanced_order
 from console.lab.shapes import BLOCK_TOKENS, SIZES, Shape, boot_seconds, shape_for
 from console.presets import Preset, apply_overrides
@@ -18,6 +18,7 @@ from console.presets.overrides import differing_keys
 SCHEMA = 1
 WORKLOADS = ("agent", "decode")
 _ROUNDS = {"small": 2, "normal": 3, "full": 5}
+_MOST_ROUNDS = 100
 _START_S, _SIMULATED_START_S = 150.0, 4.0
 
 
@@ -73,7 +74,7 @@ class Plan:
             "quick": self.quick,
             "shape": self.shape.to_json(),
             "block_tokens": self.block_tokens,
-            "estimate_s": round(self.estimate_s, 1),
+            "estimate_s": self.estimate_s,
             "changes": dict(self.changes),
             "notes": list(self.notes),
             "workloads": list(self.workloads),
@@ -135,31 +136,22 @@ def make_plan(
     Raises:
         UsageError: no such experiment, or arms that make no sense.
     """
-    size = "small" if quick else size or "normal"
-    if size not in SIZES:
-        raise UsageError(f"there is no size {size!r}", "", f"one of {', '.join(SIZES)}")
-    rounds = 1 if quick else _ROUNDS[size] if rounds is None else rounds
-    if not 1 <= rounds <= 100:
-        raise UsageError(f"{rounds} rounds make no run", "", "from 1 to 100; three are a start")
+    size, rounds = _amount(size, rounds, quick=quick)
     base = apply_overrides(preset, changes or {})
     block = block_tokens or BLOCK_TOKENS
     found = arms_for(kind, base, arms, a, b, block)
     resolved = [apply_overrides(base, arm.overrides) for arm in found]
-    differs = dict.fromkeys(key for other in resolved[1:] for key in differing_keys(resolved[0], other))
+    differs = tuple(dict.fromkeys(key for other in resolved[1:] for key in differing_keys(resolved[0], other)))
     if kind != "aa" and not differs:
         raise UsageError("the arms are equal", "no key differs between them", "`ab aa` measures equal arms on purpose")
-    notes = list(chunk_notes(resolved, block)) if "max-num-batched-tokens" in differs else []
-    if block_tokens is None:
-        notes.append(f"no server has told its cache block: workloads are cut for {block} tokens")
     seed = randomness.randbelow(2**31) if seed is None else seed
-    lengths = [length for preset in resolved if (length := preset.max_model_len) is not None]
-    shape = shape_for(size, block, min(lengths, default=None))
+    shape = shape_for(size, block, min((n for p in resolved if (n := p.max_model_len) is not None), default=None))
     start = start_s if start_s is not None else _SIMULATED_START_S if base.simulated else _START_S
     return Plan(
         kind=kind,
         base=base,
         arms=found,
-        differs=tuple(differs),
+        differs=differs,
         rounds=rounds,
         order=balanced_order([arm.name for arm in found], rounds, seed),
         seed=seed,
@@ -167,7 +159,26 @@ def make_plan(
         quick=quick,
         shape=shape,
         block_tokens=block,
-        estimate_s=len(found) * rounds * boot_seconds(shape, start, block),
+        estimate_s=round(len(found) * rounds * boot_seconds(shape, start, block), 1),
         changes=dict(changes or {}),
-        notes=tuple(notes),
+        notes=_notes(resolved, differs, block_tokens),
     )
+
+
+def _amount(size: str | None, rounds: int | None, *, quick: bool) -> tuple[str, int]:
+    """The size and the number of rounds, as given or as usual."""
+    size = "small" if quick else size or "normal"
+    if size not in SIZES:
+        raise UsageError(f"there is no size {size!r}", "", f"one of {', '.join(SIZES)}")
+    rounds = 1 if quick else _ROUNDS[size] if rounds is None else rounds
+    if not 1 <= rounds <= _MOST_ROUNDS:
+        raise UsageError(f"{rounds} rounds make no run", "", f"from 1 to {_MOST_ROUNDS}; three are a start")
+    return size, rounds
+
+
+def _notes(resolved: Sequence[Preset], differs: Sequence[str], block_tokens: int | None) -> tuple[str, ...]:
+    """What to know before the start."""
+    notes = list(chunk_notes(resolved, block_tokens or BLOCK_TOKENS)) if BUDGET in differs else []
+    if block_tokens is None:
+        notes.append(f"no server has told its cache block: workloads are cut for {BLOCK_TOKENS} tokens")
+    return tuple(notes)

@@ -13,6 +13,7 @@ from console.lab.folder import Folder
 from console.lab.journal import Journal
 from console.lab.report import write_reports
 from console.lab.restore import restore
+from console.lab.workload import Jobs
 from console.server.life import Server
 
 _CRASHES = 2
@@ -30,7 +31,8 @@ class Runner:
         self._folder = folder
         self._plan = folder.plan
         self._server = server
-        self._closing = False
+        self._armed = False
+        self._made: dict[int, Jobs] = {}
 
     def run(self) -> str:
         """Do it; the state in which the run ended (done, interrupted, failed)."""
@@ -41,8 +43,6 @@ class Runner:
             journal.add("run-start", id=self._folder.id, kind=self._plan.kind, preset=self._plan.base.name)
             journal.sync()
             state, note = self._guarded(journal)
-            # From here on a request to stop changes nothing: what is left is the clean end.
-            self._closing = True
             journal.add("measured", state=state)
             restore(self._server, self._folder, journal)
             journal.add("run-end", state=state, note=note)
@@ -51,14 +51,19 @@ class Runner:
         return state
 
     def _asked(self, number: int, _frame: FrameType | None) -> None:
-        if not self._closing:
-            self._closing = True
+        if self._armed:
+            self._armed = False
             raise StopAsked(signal.Signals(number).name)
 
     def _guarded(self, journal: Journal) -> tuple[str, str | None]:
         try:
-            self._stop_before(journal)
-            self._boots(journal)
+            try:
+                self._armed = True
+                self._stop_before(journal)
+                self._boots(journal)
+            finally:
+                # From here on a request to stop changes nothing: what is left is the clean end.
+                self._armed = False
         except StopAsked as asked:
             return "interrupted", f"stopped by {asked}"
         except ConsoleError as error:
@@ -91,7 +96,8 @@ class Runner:
                 why = "it crashed twice" if arm not in alive else "no other arm is left to compare it with"
                 journal.add("boot-skipped", n=number, arm=arm, round=round_number, why=why)
                 continue
-            end = Boot(self._plan, (number, round_number, arm), self._server, journal, self._folder.path).run()
+            place = (number, round_number, arm)
+            end = Boot(self._plan, place, self._server, journal, self._folder.path, self._made).run()
             crashes[arm] += end.crash is not None
         for name, count in crashes.items():
             if count >= _CRASHES:

@@ -34,6 +34,7 @@ class Shape:
     schema_probes: int
     warm_up_least: int
     warm_up_most: int
+    warm_up_answer_tokens: int
 
     @property
     def requests(self) -> int:
@@ -67,7 +68,7 @@ def shape_for(size: str, block_tokens: int, context_tokens: int | None) -> Shape
         prefix_tokens=max(prefix, 256),
         turns=turns,
         turn_tokens=turn,
-        turn_answer_tokens=12 if size == "small" else 32,
+        turn_answer_tokens=8 if size == "small" else 32,
         decodes=decodes,
         decode_prompt_tokens=128,
         decode_answer_tokens=answer,
@@ -75,6 +76,7 @@ def shape_for(size: str, block_tokens: int, context_tokens: int | None) -> Shape
         schema_probes=probes[1],
         warm_up_least=2,
         warm_up_most=3 if size == "small" else 6,
+        warm_up_answer_tokens=16 if size == "small" else answer,
     )
 
 
@@ -85,5 +87,5 @@ def boot_seconds(shape: Shape, start_s: float, block_tokens: int) -> float:
         shape.prefix_tokens, block_tokens // 2 + shape.turn_tokens
     )
     answers = (shape.conversations * (2 + shape.turns) + 1) * shape.turn_answer_tokens
-    answers += (shape.decodes + shape.warm_up_least) * shape.decode_answer_tokens
+    answers += shape.decodes * shape.decode_answer_tokens + shape.warm_up_least * shape.warm_up_answer_tokens
     return start_s + 3.0 + tokens / _PREFILL_TOKENS_PER_S + answers / _DECODE_TOKENS_PER_S

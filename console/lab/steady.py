@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 TOLERANCE = 0.05
-"""Two requests in a row whose TPOT differ by less than this are steady."""
+"""Two requests in a row whose gaps differ by less than this are steady."""
 
 
-def is_steady(tpots: Sequence[float | None], least: int) -> bool:
-    """Whether the newest two of at least `least` warm-up requests agree within 5 %."""
-    known = [value for value in tpots if value is not None]
+def is_steady(gaps: Sequence[float | None], least: int) -> bool:
+    """Whether the newest two of at least `least` warm-up requests agree within 5 %.
+
+    Args:
+        gaps: mean gap of each request. Not its TPOT: that moves with the acceptance of each text under speculation.
+        least: how many requests there have to be.
+    """
+    known = [value for value in gaps if value is not None]
     if len(known) < max(least, 2):
         return False
     before, last = known[-2:]

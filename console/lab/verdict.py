@@ -58,7 +58,9 @@ class ArmState:
     """Probe → (passed, asked)."""
 
 
-def overall(kind: str, rounds: int, base: ArmState, arm: ArmState, findings: Sequence[Finding]) -> Verdict:
+def overall(
+    kind: str, rounds: int, base: ArmState, arm: ArmState, findings: Sequence[Finding], break_even: float | None = None
+) -> Verdict:
     """Judge one arm against the base.
 
     Args:
@@ -67,6 +69,7 @@ def overall(kind: str, rounds: int, base: ArmState, arm: ArmState, findings: Seq
         base: the arm that stays unless the other proves itself.
         arm: the arm in question.
         findings: every judged measure, the decisive one first.
+        break_even: tokens of answer from which on a later start is made up for by faster text.
     """
     why = [finding.text for finding in findings]
     if base.crashes:
@@ -82,12 +85,20 @@ def overall(kind: str, rounds: int, base: ArmState, arm: ArmState, findings: Seq
     faults = _faults(base, arm)
     if faults:
         return Verdict("keep", f"keep {base.name}: {faults[0]}", (*faults, *why))
-    return _by_speed(base.name, arm.name, rounds, findings, why, decisive=arm.speculates != base.speculates)
+    decisive = arm.speculates != base.speculates
+    return _by_speed((base.name, arm.name), rounds, findings, why, decisive=decisive, break_even=break_even)
 
 
 def _by_speed(
-    base: str, arm: str, rounds: int, findings: Sequence[Finding], why: Sequence[str], *, decisive: bool
+    names: tuple[str, str],
+    rounds: int,
+    findings: Sequence[Finding],
+    why: Sequence[str],
+    *,
+    decisive: bool,
+    break_even: float | None,
 ) -> Verdict:
+    base, arm = names
     better = [f for f in findings if f.verdict == "better"]
     worse = [f for f in findings if f.verdict == "worse"]
     if rounds == 1:
@@ -96,6 +107,8 @@ def _by_speed(
         )
     if worse and better:
         sentence = f"keep {base}: {arm} is a trade, {_list(better)} better but {_list(worse)} worse"
+        if break_even is not None:
+            sentence += f"; in a warm turn it pays for answers of more than about {break_even:.0f} tokens"
         return Verdict("keep", sentence, tuple(why))
     if worse:
         return Verdict("keep", f"keep {base}: {arm} is worse in {_list(worse)}", tuple(why))

@@ -45,7 +45,7 @@ class RunView:
     boots: tuple[BootResult, ...] = ()
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     verdict: Verdict | None = None
-    """Only when the run has ended."""
+    """Once everything is measured: what ran before may still be on its way up."""
     restored: str | None = None
     """What runs again afterwards, or why it does not."""
     warnings: tuple[str, ...] = ()
@@ -115,11 +115,17 @@ def view_of(results: Results, state: str, now: float) -> RunView:
         eta_s=None if ended else _eta(results, now),
         boots=results.boots,
         metrics=results.metrics,
-        verdict=judge(results, finished=state == "done") if ended else None,
+        verdict=judge(results, finished=_finished(results, state)) if ended or results.last("measured") else None,
         restored=str(restored["text"]) if restored else None,
         warnings=warnings_of(results),
         problem=str(end["note"]) if end and end.get("note") else None,
     )
+
+
+def _finished(results: Results, state: str) -> bool:
+    """Whether every boot of the plan was made that had to be."""
+    measured = results.last("measured")
+    return state == "done" or (state == "running" and measured is not None and measured["state"] == "done")
 
 
 def is_simulated(results: Results) -> bool:
@@ -197,8 +203,27 @@ def warnings_of(results: Results) -> tuple[str, ...]:
         late = boot.env.get("client_lateness_s")
         if late is not None and late > LATENESS_LIMIT_S:
             found.append(f"boot {boot.n} ({boot.arm}): the client itself ran up to {late * 1000:.1f} ms late (p99)")
-    found += _environment(results)
+    found += [*_uncacheable(results), *_environment(results)]
     return tuple(dict.fromkeys(found))
+
+
+def _uncacheable(results: Results) -> list[str]:
+    """Arms in which the agent's prefix is too short for any of it to come from the cache."""
+    found = []
+    for arm in results.plan.arms:
+        preset = results.plan.preset_of(arm.name)
+        blocks = [int(block) for boot in results.valid(arm.name) if (block := boot.env.get("block_tokens"))]
+        # Under speculation the last block that matches is computed again.
+        needed = 2 if preset.speculative is not None else 1
+        if preset.args.get("enable-prefix-caching") is False or not blocks:
+            continue
+        prefix, block = results.plan.shape.prefix_tokens, max(blocks)
+        if prefix < needed * block:
+            found.append(
+                f"{arm.name}: {needed} cache block{'s' if needed > 1 else ''} of {block} tokens would be needed before "
+                f"anything is taken from the cache; the agent's prefix has {prefix}: a larger --size has more"
+            )
+    return found
 
 
 def _environment(results: Results) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ _REPLY = "I will look at the next file before I answer."
 _TOOL = "Result of read_file:\n"
 _TRIES = 24
 _FILLERS = 48
+_AT_A_TIME = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +82,24 @@ def build_jobs(shape: Shape, seed: int, round_number: int, count: Count) -> Jobs
         ConsoleError: the server's tokenizer lets no text have the wanted count.
     """
     mark = f"{seed}/{round_number}"
-    warm = [next(_conversation(shape, f"{mark}/warm-up", count, "warm-up"))]
-    warm += [_decode(shape, f"{mark}/warm-up/{i}", count, "warm-up", f"warm-up/{i}") for i in range(shape.warm_up_most)]
-    agent = [
-        job
-        for i in range(shape.conversations)
-        for job in _conversation(shape, f"{mark}/agent/{i}", count, f"agent/{i}")
-    ]
-    decode = [_decode(shape, f"{mark}/decode/{i}", count, "decode", f"decode/{i}") for i in range(shape.decodes)]
-    return Jobs(tuple(warm), tuple(agent), tuple(decode))
+
+    def warm_up(i: int) -> Job:
+        return _decode(shape, f"{mark}/warm-up/{i}", count, "warm-up", f"warm-up/{i}")
+
+    def talk(i: int) -> list[Job]:
+        return list(_conversation(shape, f"{mark}/agent/{i}", count, f"agent/{i}"))
+
+    def decode(i: int) -> Job:
+        return _decode(shape, f"{mark}/decode/{i}", count, "decode", f"decode/{i}")
+
+    # A prompt takes a handful of questions to the tokenizer, one after the other: several prompts are made at a time.
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        first = pool.submit(lambda: next(_conversation(shape, f"{mark}/warm-up", count, "warm-up")))
+        talks = pool.map(talk, range(shape.conversations))
+        warm = pool.map(warm_up, range(shape.warm_up_most))
+        decodes = pool.map(decode, range(shape.decodes))
+        agent = tuple(job for jobs in talks for job in jobs)
+        return Jobs((first.result(), *warm), agent, tuple(decodes))
 
 
 def _conversation(shape: Shape, mark: str, count: Count, key: str) -> Iterator[Job]:
@@ -130,7 +141,8 @@ def _decode(shape: Shape, mark: str, count: Count, workload: str, key: str) -> J
         return [{"role": "user", "content": f"{nonce} {text}"}]
 
     messages = ask(fit(Walk(mark), lambda text: count(ask(text)), shape.decode_prompt_tokens))
-    return Job(workload, "decode", key, tuple(messages), shape.decode_prompt_tokens, shape.decode_answer_tokens, nonce)
+    answer = shape.decode_answer_tokens if workload == "decode" else shape.warm_up_answer_tokens
+    return Job(workload, "decode", key, tuple(messages), shape.decode_prompt_tokens, answer, nonce)
 
 
 def _nonce(mark: str) -> str:

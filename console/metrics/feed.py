@@ -78,7 +78,7 @@ class Feed:
 
         Raises what `scrape` raises; the pages seen so far stay.
         """
-        self._keep(self.scrape())
+        self.keep(self.scrape())
         return self.reading()
 
     def reading(self) -> Reading:
@@ -94,7 +94,8 @@ class Feed:
         """Everything from `base` (or the feed's own base, or the server's start) to the newest page."""
         return Reading() if not self._ring else window.lifetime(self._ring[-1], base or self._base)
 
-    def _keep(self, new: Counters) -> None:
+    def keep(self, new: Counters) -> None:
+        """Take a page that was scraped into the window and the last requests."""
         before = self.newest
         if before is not None and restarted(before, new):
             self._ring.clear()

@@ -19,13 +19,15 @@ from console.server.found import leftovers
 from console.server.log import redact
 from console.server.phase import LogWatch
 from console.server.process import Identity, alive, boot_id, environ, uptime_s
-from console.server.ready import Canary, health, listens, read_canary, send_canary
-from console.server.sockets import owner_of, url_of
+from console.server.ready import Canary, health, read_canary, send_canary
+from console.server.sockets import Hold, answering, hold_of, owner_of, url_of
 from console.server.state import ExitRecord, ServerRecord, read_exit, read_stop, stop_path
 from console.server.status import Diagnosis, Phase, ServerStatus, State
 
 READY_TIMEOUT = "ready-timeout"
 """Who asked, when a server was stopped because it did not get ready."""
+FIRST_REQUEST = "first request"
+"""What a starting server is doing while its canary is under way."""
 _SECRETS = frozenset({KEY_VARIABLE, "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"})
 _FAMILY_S = 5.0
 _LOST = "its keeper was lost (killed?): the server goes on, `qwen-console down` still stops it whole"
@@ -38,6 +40,7 @@ class Observer:
         self.record = record
         self._paths = paths
         self._seen: tuple[float, tuple[Identity, ...]] = (-math.inf, ())
+        self._hold: Hold | None = None
         self._watch = LogWatch(Path(record.log))
 
     @cached_property
@@ -128,7 +131,7 @@ class Observer:
         )
         if self._is_stopping(keeper_lives):
             return replace(status, state=State.STOPPING, phase=Phase.STOPPING)
-        ours_listen = listens(self.record, status.ours)
+        ours_listen = self._listens(status.ours)
         canary = read_canary(self._paths, self.record.life)
         if canary is None:
             return self._starting(status, ours_listen, probe)
@@ -136,6 +139,15 @@ class Observer:
         if not canary.ok:
             return replace(status, state=State.FAILED, diagnosis=self._refused(canary, self.trouble()))
         return self._serving(status, ours_listen, probe)
+
+    def _listens(self, pids: tuple[int, ...]) -> bool | None:
+        """Whether our tree owns the socket at the server's address; `None` when nobody listens there."""
+        if self._hold is None or self._hold.pid not in pids or not self._hold.still():
+            sockets = answering(self.record.host or "", self.record.port or 0)
+            self._hold = hold_of(sockets, pids)
+            if not sockets:
+                return None
+        return self._hold is not None
 
     def _is_stopping(self, keeper_lives: bool) -> bool:
         request, _ = read_stop(stop_path(self._paths.server_record))
@@ -149,7 +161,7 @@ class Observer:
         if ours_listen:
             if probe:
                 send_canary(self._paths)
-            return replace(status, phase=Phase.WARM_UP, detail="first request")
+            return replace(status, phase=Phase.WARM_UP, detail=FIRST_REQUEST)
         if ours_listen is False:
             owner = owner_of(self.record.port or 0)
             who = f"{owner[1]} (pid {owner[0]})" if owner else "somebody else"

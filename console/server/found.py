@@ -8,13 +8,13 @@ from console.server.process import PROC, Identity, Stat, Table, boot_id, marked,
 from console.server.state import ServerRecord, read_exit, read_json, read_server, spec_path
 
 
-def known_life(record: Path, *, locked: bool) -> tuple[ServerRecord | None, str | None]:
+def known_life(record: Path) -> tuple[ServerRecord | None, str | None]:
     """The life recorded at `record`, and a note when the record is no use.
 
-    A record that is torn, or missing while the life's lock is held, is rebuilt from what lives.
+    A record that is torn or missing is rebuilt from what lives.
     """
     read, note = read_server(record)
-    if read is None and (note or locked):
+    if read is None:
         read = find_life(record)
         note = f"{note}; the server was found by its marker" if note and read else note
     return read, note

@@ -22,7 +22,7 @@ from typing import Any
 
 from console.server.ending import LOOK_EVERY_S, ORPHAN_GRACE_S, Ending
 from console.server.process import Identity, Kin, identify, read_stat
-from console.server.state import ExitRecord, ServerRecord, StopRequest, now_utc, read_stop, stop_path, write
+from console.server.state import ExitRecord, ServerRecord, StopRequest, now_utc, read_stop, spec_path, stop_path, write
 
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _WATCHED = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT})
@@ -55,7 +55,8 @@ class Keeper:
         try:
             pid = self._spawn()
         except OSError:
-            self._record.unlink(missing_ok=True)
+            for trace in (self._record, spec_path(self._record)):
+                trace.unlink(missing_ok=True)
             raise
         self._child = identify(pid) or Identity(pid, 0, self._me.boot)
         self._write_record()

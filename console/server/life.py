@@ -12,7 +12,7 @@ from console.endpoint import Endpoint
 from console.errors import NothingError
 from console.paths import Paths
 from console.presets import Preset
-from console.server.derive import READY_TIMEOUT, Observer
+from console.server.derive import FIRST_REQUEST, READY_TIMEOUT, Observer
 from console.server.facts import StartupFacts
 from console.server.failure import Failure, read_failure, write_failure
 from console.server.found import known_life, leftovers
@@ -150,18 +150,7 @@ class Server:
     def _late(self, status: ServerStatus) -> ServerStatus:
         observer = self._observe(self.record())
         found = observer.trouble() if observer else None
-        doing = f"{status.phase}: {status.detail}" if status.detail else str(status.phase)
-        return replace(
-            status,
-            diagnosis=found
-            or Diagnosis(
-                cause="unknown",
-                what=f"the server was not ready after {status.uptime_s or 0:.0f} s and was stopped",
-                why=f"it was still at: {doing}; its log names no error",
-                fix="look at `qwen-console logs`, or give it longer: `--set server.ready-timeout=SECONDS`",
-                phase=status.phase,
-            ),
-        )
+        return replace(status, diagnosis=found or _too_late(status))
 
     def _put_down(self, status: ServerStatus, reason: str, patience_s: float) -> ServerStatus:
         """A server that will not get ready: let it die its own death if it is about to, else stop it."""
@@ -212,7 +201,7 @@ class Server:
         return None
 
     def _known(self) -> tuple[ServerRecord | None, str | None]:
-        return known_life(self._paths.server_record, locked=is_held(self._paths.server_lock))
+        return known_life(self._paths.server_record)
 
     def _observe(self, record: ServerRecord | None) -> Observer | None:
         if record is None:
@@ -230,3 +219,15 @@ class Server:
 
 def _patience_s(diagnosis: Diagnosis | None) -> float:
     return _OWN_DEATH_S if diagnosis and diagnosis.cause == "engine-crashed" else 0.0
+
+
+def _too_late(status: ServerStatus) -> Diagnosis:
+    asked = status.detail == FIRST_REQUEST
+    doing = f"{status.phase}: {status.detail}" if status.detail else str(status.phase)
+    return Diagnosis(
+        cause="engine-stalled" if asked else "unknown",
+        what=f"the server was not ready after {status.uptime_s or 0:.0f} s and was stopped",
+        why=f"it was still at: {doing}; its log names no error",
+        fix="look at `qwen-console logs`, or give it longer: `--set server.ready-timeout=SECONDS`",
+        phase=status.phase,
+    )

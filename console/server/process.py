@@ -203,30 +203,37 @@ class Kin:
 
     def find(self, *, search: bool = False) -> list[Identity]:
         """All living processes of this life but the keeper; `search` looks at every environment as well."""
-        table = snapshot()
         boot = boot_id()
-
-        def lives(who: Identity | None) -> bool:
-            return who is not None and who.boot == boot and who.pid in table and table[who.pid].start == who.start
-
-        keeper_lives = lives(self.keeper)
-        roots = {pid for pid, stat in table.items() if self._sits_with_us(stat, keeper_lives, boot)}
-        if self.child and lives(self.child):
-            roots.add(self.child.pid)
-        if keeper_lives:
-            roots.add(self.keeper.pid)
-        if search and self.keeper.boot == boot:
+        if self.keeper.boot != boot:
+            return []
+        table = snapshot()
+        keeper = _lives(self.keeper, table)
+        roots = {pid for pid, stat in table.items() if self._sits_with_us(stat, table)}
+        roots |= {who.pid for who in (self.keeper, self.child) if who and _lives(who, table)}
+        if search:
             roots |= marked(self.life, table)
-        family = descendants(roots, table) - {self.keeper.pid if keeper_lives else 0, os.getpid()}
+        family = descendants(roots, table) - {self.keeper.pid if keeper else 0, os.getpid()}
         if not self.whole:
             family = {pid for pid in family if table[pid].session == self.keeper.pid}
         return [Identity(pid, table[pid].start, boot) for pid in sorted(family)]
 
-    def _sits_with_us(self, stat: Stat, keeper_lives: bool, boot: str) -> bool:
-        """By session, which nobody else can join while its leader lives; afterwards by session and group together."""
-        if stat.session != self.keeper.pid or self.keeper.boot != boot or stat.start < self.keeper.start:
+    def _sits_with_us(self, stat: Stat, table: Table) -> bool:
+        """By session, which nobody else can join while its leader lives; afterwards by session and group together.
+
+        The number of a session or group is not given out again while it has members. So a stranger under the keeper's
+        or the child's pid proves that ours are all gone.
+        """
+        if stat.session != self.keeper.pid or stat.start < self.keeper.start:
             return False
-        return keeper_lives or (self.child is not None and stat.group == self.child.pid)
+        if _lives(self.keeper, table):
+            return True
+        if self.child is None or stat.group != self.child.pid or self.keeper.pid in table:
+            return False
+        return self.child.pid not in table or _lives(self.child, table)
+
+
+def _lives(who: Identity, table: Table) -> bool:
+    return who.pid in table and table[who.pid].start == who.start
 
 
 def uptime_s(who: Identity) -> float | None:

@@ -16,8 +16,7 @@ from typing import Any
 from console.endpoint import Endpoint, EndpointError
 from console.paths import Paths
 from console.server.locks import is_held
-from console.server.sockets import answering, owned
-from console.server.state import SCHEMA, ServerRecord, read_json, write_json
+from console.server.state import SCHEMA, read_json, write_json
 
 HEALTH_DEADLINE_S = 0.2
 """`status` has to be quick; one slow answer is a note, not a state."""
@@ -85,12 +84,6 @@ def send_canary(paths: Paths) -> None:
         start_new_session=True,
         check=False,
     )
-
-
-def listens(record: ServerRecord, pids: tuple[int, ...]) -> bool | None:
-    """Whether our tree owns the socket at the server's address; `None` when nobody listens there."""
-    sockets = answering(record.host or "", record.port or 0)
-    return owned(sockets, pids) if sockets else None
 
 
 def health(endpoint: Endpoint) -> int | None:

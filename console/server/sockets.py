@@ -85,20 +85,24 @@ def answering(host: str, port: int) -> list[Listener]:
     return exact or [one for one in every if one.address in _ANY]
 
 
-def owned(sockets: Iterable[Listener], pids: Iterable[int]) -> bool:
-    """Whether one of these processes holds one of these sockets."""
-    return _owner({one.inode for one in sockets}, pids) is not None
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A process that holds a listening socket."""
+
+    pid: int
+    handle: str
+    """Its entry under /proc."""
+    link: str
+    """What the entry points at: a socket's inode, not used twice while the socket is open."""
+
+    def still(self) -> bool:
+        """Whether it holds that very socket; much cheaper than to look for it among all of the machine's."""
+        return _link(self.handle) == self.link
 
 
-def owner_of(port: int) -> tuple[int, str] | None:
-    """Pid and name of the process that listens there, where /proc tells (other users' processes stay unknown)."""
-    pid = _owner({one.inode for one in listeners(port)}, snapshot())
-    stat = read_stat(pid) if pid is not None else None
-    return (stat.pid, stat.name) if stat else None
-
-
-def _owner(inodes: set[str], pids: Iterable[int]) -> int | None:
-    wanted = {f"socket:[{inode}]" for inode in inodes}
+def hold_of(sockets: Iterable[Listener], pids: Iterable[int]) -> Hold | None:
+    """Which of these processes holds one of these sockets, and how."""
+    wanted = {f"socket:[{one.inode}]" for one in sockets}
     if not wanted:
         return None
     for pid in pids:
@@ -108,12 +112,23 @@ def _owner(inodes: set[str], pids: Iterable[int]) -> int | None:
         except OSError:
             continue
         for name in names:
-            try:
-                if os.readlink(f"{folder}/{name}") in wanted:  # noqa: PTH115
-                    return pid
-            except OSError:
-                continue
+            if (link := _link(f"{folder}/{name}")) in wanted:
+                return Hold(pid, f"{folder}/{name}", link)
     return None
+
+
+def owner_of(port: int) -> tuple[int, str] | None:
+    """Pid and name of the process that listens there, where /proc tells (other users' processes stay unknown)."""
+    hold = hold_of(listeners(port), snapshot())
+    stat = read_stat(hold.pid) if hold else None
+    return (stat.pid, stat.name) if stat else None
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)  # noqa: PTH115
+    except OSError:
+        return ""
 
 
 def _address(text: str) -> str:

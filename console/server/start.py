@@ -127,7 +127,7 @@ def launch(paths: Paths, preset: Preset, log: Path | None) -> None:
 
 def busy(paths: Paths) -> BusyError:
     """What a start says when the lock is held."""
-    record, _ = known_life(paths.server_record, locked=True)
+    record, _ = known_life(paths.server_record)
     if record is None or record.preset is None:
         return BusyError("a server is being started by another console", "", "`qwen-console status` shows it")
     name, url = record.preset["name"], url_of(record.host or "", record.port or 0)
@@ -143,7 +143,7 @@ def busy(paths: Paths) -> BusyError:
 
 def _refuse_leftovers(paths: Paths) -> None:
     """With the lock free, something of the last life may live on all the same: its keeper was killed."""
-    record, _ = known_life(paths.server_record, locked=False)
+    record, _ = known_life(paths.server_record)
     left = leftovers(record, paths.exit_record) if record else ()
     if left:
         raise BusyError(

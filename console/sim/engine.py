@@ -9,7 +9,8 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
 from console.sim import log
-from console.sim.scheduler import Output, Request, Scheduler, Step
+from console.sim.batch import Output, Request, Step
+from console.sim.scheduler import Scheduler
 from console.sim.tally import Tally
 
 WINDOW_S = 2.0
@@ -17,6 +18,7 @@ WINDOW_S = 2.0
 LATE_S = 0.25
 """Beyond this a late wake-up is taken as it is; below it the next step starts when it should have."""
 STATS_S = 10.0
+HANG_S = 60.0
 
 
 class EngineDeadError(Exception):
@@ -49,21 +51,26 @@ class Engine:
         tally: Tally,
         *,
         speed: float = 1.0,
+        hangs: bool = False,
         before_step: Callable[[Step], str | None] = lambda _: None,
     ) -> None:
         """Put an engine together.
 
         Args:
             speed: how much faster than the reference machine steps go; for demonstrations.
+            hangs: the first step never ends, while everything else goes on answering.
             before_step: a fault's own word on a step: `None`, or why the engine dies of it.
         """
         self.scheduler = scheduler
         self.tally = tally
         self.dead: str | None = None
         self._speed = speed
+        self._hangs = hangs
         self._before_step = before_step
         self._queues: dict[str, asyncio.Queue[Output | None]] = {}
         self._wake = asyncio.Event()
+        self._resting = asyncio.Event()
+        self._resting.set()
         self._done: deque[_Done] = deque()
         self._current: tuple[Step, float] | None = None
 
@@ -79,16 +86,21 @@ class Engine:
         self._queues[request.id] = queue
         self.scheduler.add(request, time.monotonic())
         self._wake.set()
+        self._resting.clear()
+        got = 0
         try:
-            while True:
+            while request.finish is None or got < request.generated:
                 output = await queue.get()
                 if output is None:
                     raise EngineDeadError(self.dead)
+                got += len(output.tokens)
                 yield output
-                if request.finish is not None and queue.empty():
-                    return
         finally:
             self._leave(request)
+
+    async def rest(self) -> None:
+        """Wait until nothing runs or waits."""
+        await self._resting.wait()
 
     async def run(self) -> str:
         """Work until a fault kills the engine; why it died."""
@@ -98,11 +110,14 @@ class Engine:
             self.tally.state(self.scheduler)
             if step is None:
                 self._wake.clear()
+                self._resting.set()
                 await self._wake.wait()
                 start = time.monotonic()
                 continue
             if (reason := self._before_step(step)) is not None:
                 return self.stop(reason)
+            if self._hangs:
+                await self._hang()
             start = await self._step(step, start)
 
     async def _step(self, step: Step, start: float) -> float:
@@ -120,6 +135,16 @@ class Engine:
         self._current = None
         self._remember(_done(step, start, now))
         return due if now - due < LATE_S else now
+
+    async def _hang(self) -> None:
+        while True:
+            await asyncio.sleep(HANG_S / self._speed)
+            text = (
+                f"No available shared memory broadcast block found in {HANG_S:.0f} seconds. This typically happens "
+                "when some processes are hanging or doing some time-consuming work (e.g. compilation, weight/kv cache "
+                "quantization)."
+            )
+            log.say("EngineCore", "shm_broadcast.py:681", text)
 
     def load(self) -> Load:
         """The load over the last seconds, the step under way included."""

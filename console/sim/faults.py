@@ -7,14 +7,24 @@ from dataclasses import dataclass
 from typing import Literal
 
 from console.sim import log
+from console.sim.batch import Step
 from console.sim.options import KV_BYTES_PER_TOKEN, Options
-from console.sim.scheduler import Step
 
 Phase = Literal["start", "nccl", "load", "compile", "kv", "graphs"]
 _GIB = 1024**3
 
 CRASHES = frozenset({"crash-at-first-request", "crash-at-first-request-with-mtp", "oom-at-first-prefill"})
-LASTING = frozenset({"hang-at-nccl", "ignore-sigterm", "slow-start", "mtp-collapse", "kernel-fallback"})
+LASTING = frozenset(
+    {
+        "hang-at-nccl",
+        "hang-at-first-request",
+        "ignore-sigterm",
+        "lose-first-sigterm",
+        "slow-start",
+        "mtp-collapse",
+        "kernel-fallback",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,8 @@ class Options:
     async_scheduling: bool = True
     reasoning: bool = False
     custom_all_reduce: bool = True
+    drain_s: float = 0.0
+    """Seconds that running requests have left after a SIGTERM."""
     buckets: dict[str, list[float]] = field(default_factory=dict)
 
     @property
@@ -105,6 +107,7 @@ _TYPES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "block-size": ("int", _INT),
     "kv-cache-memory-bytes": ("human_readable_int", _HUMAN),
     "gpu-memory-utilization": ("float", float),
+    "shutdown-timeout": ("int", _INT),
     "speculative-config": ("loads", _loads),
     "custom-histogram-buckets": ("loads", _loads),
 }
@@ -216,5 +219,6 @@ def _options(model: str, values: dict[str, Any]) -> Options:
         async_scheduling=bool(values.get("async-scheduling", True)),
         reasoning="reasoning-parser" in values,
         custom_all_reduce=not values.get("disable-custom-all-reduce", False),
+        drain_s=float(values.get("shutdown-timeout", 0)),
         buckets=values.get("custom-histogram-buckets") or {},
     )

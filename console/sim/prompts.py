@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from console.sim.answers import Script, ToolCall, message_text, natural_length, wanted_call, wanted_json
+from console.sim.batch import Request
 from console.sim.options import Options
-from console.sim.scheduler import Request
 from console.sim.tokens import END, START, Tokenizer
 
 Json = dict[str, Any]

@@ -15,12 +15,13 @@ import uvicorn
 from starlette.applications import Starlette
 
 from console.sim import log
+from console.sim.batch import Limits
 from console.sim.boot import BootFailedError, boot
 from console.sim.engine import Engine
 from console.sim.faults import NAMES, crash_reason, say_crash
 from console.sim.http import Site
 from console.sim.options import OptionError, Options, parse
-from console.sim.scheduler import Limits, Scheduler
+from console.sim.scheduler import Scheduler
 from console.sim.tally import Tally
 from console.sim.timing import Build, Timing
 
@@ -111,11 +112,18 @@ def build(options: Options, conditions: Conditions) -> Engine:
     )
     scheduler = Scheduler(limits, Timing(make, conditions.seed), conditions.seed)
     before = crash_reason(conditions.fault, options)
-    return Engine(scheduler, Tally(options), speed=conditions.speed, before_step=before)
+    hangs = conditions.fault == "hang-at-first-request"
+    return Engine(scheduler, Tally(options), speed=conditions.speed, hangs=hangs, before_step=before)
 
 
 def _catch(conditions: Conditions) -> None:
-    def stop(_signal: int, _frame: object) -> None:
+    lost = conditions.fault == "lose-first-sigterm"
+
+    def stop(number: int, _frame: object) -> None:
+        nonlocal lost
+        if lost and number == signal.SIGTERM:
+            lost = False
+            return
         raise StoppedError
 
     ignores = conditions.fault == "ignore-sigterm"
@@ -156,37 +164,45 @@ class _Server(uvicorn.Server):
 
 async def _serve(options: Options, conditions: Conditions, door: socket.socket) -> int:
     engine = build(options, conditions)
-    loop = asyncio.get_running_loop()
-    code = 0
+    ending = asyncio.Event()
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with asyncio.TaskGroup() as tasks:
-            working = [tasks.create_task(run_engine()), tasks.create_task(engine.report())]
+            jobs = (_work(engine, options, server), engine.report(), _end(engine, options, server, ending))
+            working = [tasks.create_task(job) for job in jobs]
             yield
             for task in working:
                 task.cancel()
 
-    async def run_engine() -> None:
-        nonlocal code
-        reason = await engine.run()
-        say_crash(reason, options)
-        code = 1
-        await asyncio.sleep(CRASH_LINGER_S)
-        server.should_exit = True
-
-    def stop() -> None:
-        if not server.should_exit:
-            _say_shutdown()
-            engine.stop("shutdown")
-            server.should_exit = True
-
     server = _Server(_config(options, Site(options, engine, conditions.seed).app(lifespan)))
+    loop = asyncio.get_running_loop()
     if conditions.fault != "ignore-sigterm":
-        loop.add_signal_handler(signal.SIGTERM, stop)
-    loop.add_signal_handler(signal.SIGINT, stop)
+        loop.add_signal_handler(signal.SIGTERM, ending.set)
+    loop.add_signal_handler(signal.SIGINT, ending.set)
     await server.serve(sockets=[door])
-    return code
+    # As in vLLM, a server that ends because its engine died ends by the ordinary way, with code 0.
+    return 0
+
+
+async def _work(engine: Engine, options: Options, server: uvicorn.Server) -> None:
+    """Run the engine; when it dies, say so, and end the server a little later."""
+    say_crash(await engine.run(), options)
+    await asyncio.sleep(CRASH_LINGER_S)
+    server.should_exit = True
+
+
+async def _end(engine: Engine, options: Options, server: uvicorn.Server, ending: asyncio.Event) -> None:
+    """Wait for the signal to end; with `--shutdown-timeout` requests may run on for so long."""
+    await ending.wait()
+    _say_shutdown("drain" if options.drain_s else "abort", options.drain_s)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(options.drain_s):
+            await engine.rest()
+    engine.stop("shutdown")
+    for place, text in _GONE:
+        log.say("APIServer", place, f"[shutdown] {text}")
+    server.should_exit = True
 
 
 def _config(options: Options, app: object) -> uvicorn.Config:
@@ -204,15 +220,18 @@ def _config(options: Options, app: object) -> uvicorn.Config:
     )
 
 
-def _say_shutdown() -> None:
+_GONE = (
+    ("launcher.py:279", "API server: engine client stopped"),
+    ("launcher.py:304", "API server: shutting down FastAPI HTTP server"),
+)
+
+
+def _say_shutdown(mode: str, drain_s: float) -> None:
     for place, text in (
         ("launcher.py:254", "API server: shutdown triggered"),
-        ("launcher.py:270", "API server: stopping engine client mode=abort timeout=0s"),
-        ("core_client.py:770", "MPClient: start timeout=0s"),
+        ("launcher.py:270", f"API server: stopping engine client mode={mode} timeout={drain_s:.0f}s"),
+        ("core_client.py:770", f"MPClient: start timeout={drain_s:.0f}s"),
         ("utils.py:628", "Process manager: send sigterm to process EngineCore"),
     ):
         log.say("APIServer", place, f"[shutdown] {text}")
     log.say("EngineCore", "core.py:1454", "[shutdown] EngineCore: trigger received signal=SIGTERM")
-    log.say("EngineCore", "core.py:1499", "[shutdown] EngineCore: exiting busy loop")
-    log.say("APIServer", "launcher.py:279", "[shutdown] API server: engine client stopped")
-    log.say("APIServer", "launcher.py:304", "[shutdown] API server: shutting down FastAPI HTTP server")

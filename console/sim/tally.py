@@ -9,10 +9,11 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from console.sim.batch import Output, Request
 from console.sim.exposition import Family, Histogram, Labels, labels, page
 from console.sim.families import POSITIONS, engine_families
 from console.sim.options import Options
-from console.sim.scheduler import Output, Request, Scheduler
+from console.sim.scheduler import Scheduler
 
 
 class Tally:

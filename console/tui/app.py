@@ -20,7 +20,7 @@ from console.server.status import ServerStatus, State
 from console.tui import run_lines
 from console.tui.actions import Actions
 from console.tui.commands import COMMANDS, Command, ConsoleCommands, bindings
-from console.tui.farewell import farewell
+from console.tui.farewell import crash_report, farewell
 from console.tui.intents import Intents
 from console.tui.leaving import Leaving
 from console.tui.messages import (
@@ -111,7 +111,8 @@ class ConsoleApp(App[int]):
             return lambda: seconds * pace
 
         def status_pace() -> float:
-            return 0.5 if self.situation.status.state in _MOVING else 1.0
+            # A look reads /proc and asks /health: half as often where nothing is expected to change.
+            return 0.5 if self.situation.status.state in _MOVING else 2.0 * pace
 
         looks: tuple[tuple[str, Callable[[], float], Callable[[], Message | None]], ...] = (
             ("status", status_pace, sources.status),
@@ -182,8 +183,9 @@ class ConsoleApp(App[int]):
         """Learn something: the footer follows."""
         entry = self.dashboard.selected
         changes |= {"selected": entry.name if entry else None, "broken": bool(entry and entry.error)}
-        self.situation = replace(self.situation, **changes)  # type: ignore[arg-type]
-        self.dashboard.tell_situation(self.situation)
+        before, self.situation = self.situation, replace(self.situation, **changes)  # type: ignore[arg-type]
+        if before != self.situation:
+            self.dashboard.tell_situation(self.situation)
 
     @on(StatusSeen)
     def _learn_status(self, event: StatusSeen) -> None:
@@ -238,6 +240,10 @@ class ConsoleApp(App[int]):
         # A start that found its port taken leaves a diagnosis, which stands in place of the figures.
         if event.error is not None and not hasattr(event.error, "diagnosis"):
             self.push_screen(Trouble(event.title, event.error))
+
+    def _fatal_error(self) -> None:
+        """A fault of the console itself. Textual would print a traceback with every local variable, keys among them."""
+        self.panic("\n".join(crash_report(self.services.paths, self._exception)))
 
     async def on_unmount(self) -> None:
         """Let go of the driver."""

@@ -87,11 +87,19 @@ class Command:
     group: str
     footer: str = ""
     """The word in the footer; commands without one are left to the help."""
+    rank: int = 0
+    """Where the footer does not fit, the highest rank goes first; 0 stays."""
     guard: Guard = _always
     argument: str = ""
 
 
 _SERVER, _RUNS, _VIEW, _CONSOLE = "Server", "A/B runs", "View", "Console"
+
+
+def _number(n: int) -> Command:
+    shown = "1-9" if n == 1 else ""
+    return Command("select", (str(n),), shown, f"preset {n}", "select a preset by its number", _VIEW, argument=str(n))
+
 
 COMMANDS: tuple[Command, ...] = (
     Command(
@@ -99,9 +107,10 @@ COMMANDS: tuple[Command, ...] = (
         ("enter", "s"),
         "enter s",
         "start or switch",
-        "Start the selected preset; when another one runs, switch to it (asks first).",
+        "start the selected preset; switch to it if another one runs (asks)",
         _SERVER,
         "start",
+        0,
         _can_start,
     ),
     Command(
@@ -109,9 +118,10 @@ COMMANDS: tuple[Command, ...] = (
         ("x",),
         "x",
         "stop",
-        "Stop the server, or the A/B run if one is going on (asks).",
+        "stop the server, or the A/B run if one is going on (asks)",
         _SERVER,
         "stop",
+        0,
         _can_stop,
     ),
     Command(
@@ -119,22 +129,32 @@ COMMANDS: tuple[Command, ...] = (
         ("r",),
         "r",
         "restart",
-        "Stop the running preset and start it again (asks).",
+        "stop the running preset and start it again (asks)",
         _SERVER,
         "restart",
+        2,
         _can_restart,
     ),
     Command(
-        "mtp", ("m",), "m", "compare MTP", "A/B run: the selected preset with MTP off and on.", _RUNS, "MTP", _can_run
+        "mtp",
+        ("m",),
+        "m",
+        "compare MTP",
+        "A/B run: the selected preset with MTP off and on",
+        _RUNS,
+        "MTP",
+        1,
+        _can_run,
     ),
     Command(
         "chunk",
         ("c",),
         "c",
         "compare chunks",
-        "A/B run: chunk budgets (max-num-batched-tokens) of the selected preset.",
+        "A/B run: chunk budgets of the selected preset",
         _RUNS,
         "chunk",
+        1,
         _can_run,
     ),
     Command(
@@ -142,41 +162,35 @@ COMMANDS: tuple[Command, ...] = (
         ("a",),
         "a",
         "noise floor",
-        "A/A run: the selected preset against itself; what this machine cannot tell apart.",
+        "A/A run: equal arms; what this machine cannot tell apart",
         _RUNS,
         "A/A",
+        3,
         _can_run,
     ),
     Command(
-        "adopt", ("o",), "o", "adopt", "Write the arm that the verdict advises as a new preset.", _RUNS, "", _can_adopt
+        "adopt",
+        ("o",),
+        "o",
+        "adopt",
+        "write the arm that the verdict advises as a new preset",
+        _RUNS,
+        guard=_can_adopt,
     ),
+    Command("details", ("v",), "v", "run in full", "the newest run: all measures, reasons, warnings", _RUNS),
+    Command("log", ("l",), "l", "log", "the server's log over the whole screen", _VIEW, "log", 1),
     Command(
-        "details", ("v",), "v", "run in full", "The newest A/B run with all its measures, reasons and warnings.", _RUNS
+        "next_view", ("tab",), "tab", "lower half", "small terminals: presets and log, or the run", _VIEW, "view", 2
     ),
-    Command("log", ("l",), "l", "log", "The server's log over the whole screen.", _VIEW, "log"),
+    Command("up", ("up", "k"), "up k", "previous preset", "move the selection up", _VIEW),
+    Command("down", ("down", "j"), "down j", "next preset", "move the selection down", _VIEW),
+    *(_number(n) for n in range(1, 10)),
+    Command("help", ("question_mark",), "?", "help", "all keys", _CONSOLE, "help"),
+    Command("palette", ("colon",), ":", "commands", "find a command by its name", _CONSOLE),
     Command(
-        "next_view", ("tab",), "tab", "lower half", "Below 120x36: presets and log, or the A/B run.", _VIEW, "view"
+        "quit", ("q", "ctrl+q"), "q ctrl+q", "quit", "leave the console; server and A/B run go on", _CONSOLE, "quit"
     ),
-    Command("up", ("up", "k"), "up k", "previous preset", "Move the selection up.", _VIEW),
-    Command("down", ("down", "j"), "down j", "next preset", "Move the selection down.", _VIEW),
-    *(
-        Command(
-            "select",
-            (str(n),),
-            "1-9" if n == 1 else "",
-            f"preset {n}",
-            "Select a preset by its number.",
-            _VIEW,
-            argument=str(n),
-        )
-        for n in range(1, 10)
-    ),
-    Command("help", ("question_mark",), "?", "help", "All keys.", _CONSOLE, "help"),
-    Command("palette", ("colon",), ":", "commands", "Find a command by its name.", _CONSOLE),
-    Command(
-        "quit", ("q", "ctrl+q"), "q ctrl+q", "quit", "Leave the console; server and A/B run go on.", _CONSOLE, "quit"
-    ),
-    Command("ask_quit", ("ctrl+c",), "^C", "quit?", "Ask what to leave running.", _CONSOLE),
+    Command("ask_quit", ("ctrl+c",), "ctrl+c", "quit?", "ask: quit, or stop the server first", _CONSOLE),
 )
 
 
@@ -200,8 +214,8 @@ def bindings() -> list[Binding | tuple[str, str] | tuple[str, str, str]]:
     ]
 
 
-def footer(now: Situation) -> Iterator[tuple[str, str, bool]]:
-    """Key, word and whether it makes sense now, of the commands in the footer."""
+def footer(now: Situation) -> Iterator[tuple[str, str, bool, int]]:
+    """Key, word, whether it makes sense now, and rank, of the commands in the footer."""
     for command in COMMANDS:
         if command.footer:
             word = command.footer
@@ -209,7 +223,7 @@ def footer(now: Situation) -> Iterator[tuple[str, str, bool]]:
                 word = "switch"
             if command.name == "stop" and now.run:
                 word = "stop run"
-            yield command.shown.split()[0], word, command.guard(now) is None
+            yield command.shown.split()[0], word, command.guard(now) is None, command.rank
 
 
 def help_rows() -> Iterator[tuple[str, list[tuple[str, str]]]]:

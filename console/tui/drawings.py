@@ -5,12 +5,12 @@ from console.tui.widgets.drawing import Drawing
 HEADER = (
     Drawing.of(
         """
- qwen-console  {<preset                    }  {<state               }{badge   }
+ qwen-console  {<preset                    } {<state                }{badge   }
 """
     ),
     Drawing.of(
         """
- qwen-console   {<preset                       }  {<state                      } {<where                   }{badge    }
+ qwen-console   {<preset                     }  {<state                  } {<where                          }{badge   }
 """
     ),
 )
@@ -57,34 +57,34 @@ LOST_CARD = (
 READING = (
     Drawing.of(
         """
-─ prefix cache{span}─── life ┬─ latency  mean ───────── p50 ───────── p90 ─── n 
- hit rate  {hit   } {life  } │ TTFT {t_m    } {t_p50      } {t_p90      }{t_n }
- cached    {cached} tokens   │ queue{q_m    } {q_p50      } {q_p90      }{q_n }
- computed  {fresh } tokens   │ ITL  {g_m    } {g_p50      } {g_p90      }{g_n }
- block     {block } tokens   │ TPOT {o_m    } {o_p50      } {o_p90      }{o_n }
-─ scheduler ─────────────────┼─ last requests ──── TTFT ──── cached ── computed 
- running {run } waiting{wai} │ {<age0      }  {lttft0 }   {lhit0  }   {lnew0  }
- KV used{kv   } preempt{pre} │ {<age1      }  {lttft1 }   {lhit1  }   {lnew1  }
-─ throughput ────────────────┼─ MTP ────────────────────────────────────────────
- output  {out      }         │ acceptance {acc  } length {len } drafts {dra   }
- prefill {pref     } per req │ positions  {<pos                               }
+─ prefix cache {win} lifetime ┬─ latency mean ───────── p50 ───────── p90 ─── n 
+ hit rate   {hit   } {life  } │ TTFT {t_m   } {t_p50      } {t_p90      }{t_n }
+ cached     {cached} tokens   │ queue{q_m   } {q_p50      } {q_p90      }{q_n }
+ computed   {fresh } tokens   │ ITL  {g_m   } {g_p50      } {g_p90      }{g_n }
+ block      {block } tokens   │ TPOT {o_m   } {o_p50      } {o_p90      }{o_n }
+─ scheduler ──────────────────┼─ last requests ─── TTFT ──── cached ── computed 
+ running {run } waiting{wai } │ {<age0     }  {lttft0 }   {lhit0  }   {lnew0  }
+ KV used{kv   } preempt{pre } │ {<age1     }  {lttft1 }   {lhit1  }   {lnew1  }
+─ throughput ─────────────────┼─ MTP ───────────────────────────────────────────
+ output  {out       }         │ acceptance {acc  } length {len } drafts {dra  }
+ prefill {pref      } per req │ positions   {<pos                             }
 """
     ),
     Drawing.of(
         """
-─ prefix cache ─{span     }──── lifetime ─┬─ latency ───────── mean ────────── p50 ────────── p90 ────────── p99 ──── n 
- hit rate       {hit     }    {life    }  │ TTFT            {t_m  }  {t_p50      }  {t_p90      }  {t_p99      }{t_n  }
- cached         {cached  } tokens         │ queue           {q_m  }  {q_p50      }  {q_p90      }  {q_p99      }{q_n  }
- computed       {fresh   } tokens         │ ITL   a step    {g_m  }  {g_p50      }  {g_p90      }  {g_p99      }{g_n  }
- block          {block   } tokens         │ TPOT  a request {o_m  }  {o_p50      }  {o_p90      }  {o_p99      }{o_n  }
-─ scheduler ──────────────────────────────┤ e2e             {e_m  }  {e_p50      }  {e_p90      }  {e_p99      }{e_n  }
- running        {run     }   waiting{wai} ├─ last requests ─── TTFT ─────── prompt ─────── cached ───── computed ───────
+─ prefix cache ─────{win  }──── lifetime ─┬─ latency ───────── mean ────────── p50 ────────── p90 ────────── p99 ──── n 
+ hit rate       {hit     }    {life    }  │ TTFT           {t_m   }  {t_p50      }  {t_p90      }  {t_p99      }{t_n  }
+ cached         {cached  } tokens         │ queue          {q_m   }  {q_p50      }  {q_p90      }  {q_p99      }{q_n  }
+ computed       {fresh   } tokens         │ ITL   per step {g_m   }  {g_p50      }  {g_p90      }  {g_p99      }{g_n  }
+ block          {block   } tokens         │ TPOT  per req. {o_m   }  {o_p50      }  {o_p90      }  {o_p99      }{o_n  }
+─ scheduler ──────────────────────────────┤ e2e            {e_m   }  {e_p50      }  {e_p90      }  {e_p99      }{e_n  }
+ running        {run     } waiting {wai } ├─ last requests ─── TTFT ─────── prompt ─────── cached ───── computed ───────
  KV used        {kv      }                │ {<age0      } {lttft0 }    {lprompt0 }      {lhit0  }      {lnew0  }
  preempted      {pre     }                │ {<age1      } {lttft1 }    {lprompt1 }      {lhit1  }      {lnew1  }
 ─ throughput ─────────────────────────────┤ {<age2      } {lttft2 }    {lprompt2 }      {lhit2  }      {lnew2  }
  output       {out       }                ├─ MTP ───────────────────────────────────────────────────────────────────────
  prefill      {pref      } per request    │ acceptance    {acc    }  length {len }  drafts {dra   }
-                                          │ positions     {<pos                                                       }
+                                          │ positions        {<pos                                                    }
 """
     ),
 )

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import traceback
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+from console.errors import ConsoleError
 from console.server.status import State
-from console.tui.situation import Situation
+
+if TYPE_CHECKING:
+    from console.paths import Paths
+    from console.tui.situation import Situation
 
 
 def farewell(now: Situation) -> Iterator[str]:
@@ -22,3 +29,18 @@ def farewell(now: Situation) -> Iterator[str]:
         yield f"qwen-console: {name} {verb}{where}{end}"
     elif not now.watching and now.known:
         yield "qwen-console: no server runs"
+
+
+def crash_report(paths: Paths, error: Exception | None) -> list[str]:
+    """What a user reads after a fault of the console; the traceback goes to a file."""
+    path = paths.state / "crash.log"
+    what = f"{type(error).__name__}: {error}" if error else "the reason is not known"
+    try:
+        paths.make()
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.writelines(traceback.format_exception(error) if error else [])
+        kept = f"server and runs are not touched; report {path}, then start it again"
+    except OSError as problem:
+        kept = f"server and runs are not touched; the traceback could not be written: {problem}"
+    return ConsoleError("qwen-console: the console itself failed", what, kept).lines()

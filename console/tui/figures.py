@@ -52,7 +52,7 @@ def coarse(seconds: float | None) -> str:
 
 def header(status: ServerStatus, *, simulated: bool, elapsed_s: float | None) -> Iterator[Shown]:
     """The line on top: preset, state as symbol and word, where it answers, and whether all of it is simulated."""
-    yield Shown("preset", status.preset or "no preset", "strong" if status.preset else "dim")
+    yield Shown("preset", status.preset or "no server", "strong" if status.preset else "dim")
     yield Shown("state", state_text(status, elapsed_s), _STATE_TONES.get(status.state, ""))
     where = [status.url.removeprefix("http://") if status.url else "", status.version and f"vLLM {status.version}"]
     yield Shown("where", " · ".join(word for word in where if word), "dim")
@@ -91,7 +91,12 @@ def card(sample: GpuSample, *, bar: int, wide: bool) -> Iterator[Shown]:
     used, total = sample.vram_used_bytes, sample.vram_total_bytes
     full = used / total if used is not None and total else None
     yield Shown("bar", _bar(full, bar), "warn" if full is not None and full > _FULL else "good")
-    both = units.NA if used is None else f"{used / _GIB:.2f}/{total / _GIB:.2f}" if total else f"{used / _GIB:.2f}"
+    digits = 2 if (total or 0) < 100 * _GIB else 1
+    both = (
+        units.NA
+        if used is None
+        else "/".join(f"{size / _GIB:.{digits}f}" for size in (used, total) if size is not None)
+    )
     yield Shown("vram", both)
     yield Shown("tx", units.rate(sample.pcie_tx_bytes_per_s))
     yield Shown("rx", units.rate(sample.pcie_rx_bytes_per_s))
@@ -121,7 +126,7 @@ def _bar(full: float | None, cells: int) -> str:
 
 def reading(now: Reading) -> Iterator[Shown]:
     """Every figure of the window."""
-    yield Shown("span", "" if now.window_s is None else f"{now.window_s:.0f} s")
+    yield Shown("win", "" if now.window_s is None else f"{now.window_s:.0f} s")
     yield from _prefix(now.prefix_cache)
     for key, field in _LATENCIES.items():
         yield from _latency(key, getattr(now, field))
@@ -162,7 +167,9 @@ def quantile(value: float | None, bounds: tuple[float, float | None] | None) -> 
     text = units.bounds(*bounds)
     low, dash, high = text.partition("-")
     number, _, unit = low.partition(" ")
-    return f"{number}-{high}" if dash and high.endswith(f" {unit}") else text
+    if dash and high.endswith(f" {unit}"):
+        return f"{number}-{high}"
+    return text.replace(" ", "") if dash else text
 
 
 def _last(i: int, last: LastRequests | None) -> Iterator[Shown]:
@@ -170,8 +177,8 @@ def _last(i: int, last: LastRequests | None) -> Iterator[Shown]:
         for name in (f"age{i}", f"lttft{i}", f"lprompt{i}", f"lhit{i}", f"lnew{i}"):
             yield Shown(name, "" if i or name != "age0" else "none yet", "dim")
         return
-    many = f" ({last.n})" if last.n > 1 else ""
-    yield Shown(f"age{i}", f"{coarse(last.age_s)} ago{many}", "dim")
+    many = f", {last.n}x" if last.n > 1 else " ago"
+    yield Shown(f"age{i}", f"{coarse(last.age_s)}{many}", "dim")
     yield Shown(f"lttft{i}", units.seconds(last.ttft_s))
     yield Shown(f"lprompt{i}", units.count(last.prompt_tokens))
     yield Shown(f"lhit{i}", units.count(last.cached_tokens))
@@ -186,4 +193,4 @@ def _mtp(mtp: Mtp | None, *, known: bool) -> Iterator[Shown]:
     yield Shown("acc", units.percent(mtp.acceptance_rate))
     yield Shown("len", units.number(mtp.mean_acceptance_length, 2))
     yield Shown("dra", units.count(mtp.drafts), "dim")
-    yield Shown("pos", "   ".join(units.percent(p) for p in mtp.per_position or ()) or units.NA)
+    yield Shown("pos", "  ".join(units.percent(p) for p in mtp.per_position or ()) or units.NA)

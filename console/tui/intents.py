@@ -10,9 +10,10 @@ from console.errors import ConsoleError
 from console.server.status import State
 from console.tui import run_lines
 from console.tui.commands import by_name
+from console.tui.help_lines import help_lines
 from console.tui.log_lines import pretty
 from console.tui.pollers import in_thread
-from console.tui.screens.modal import Help, Question, Trouble
+from console.tui.screens.modal import Question, Trouble
 from console.tui.screens.pager import Pager
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ class Intents:
 
     def do_help(self) -> None:
         """All keys."""
-        self._app.push_screen(Help())
+        self._app.push_screen(Pager(lambda _: ("keys", help_lines()), follow=False, simulated=self._app.simulated))
 
     def do_palette(self) -> None:
         """Find a command by its name."""

@@ -13,7 +13,7 @@ _PREFIX = re.compile(
     r"(?:\([A-Za-z][^()]*\) )*(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL)"
     r"(?::\s+|\s+(?:\d{4}-)?\d\d-\d\d (?P<time>\d\d:\d\d:\d\d)(?:[.,]\d+)?\s+(?:\[[^\]]*\]\s+)?)"
 )
-_PROCESS = re.compile(r"^(?:\([A-Za-z][\w.:-]* [^()]*\)\s*)+")
+_PROCESS = re.compile(r"^(?:\([A-Za-z][\w.:-]* [^()]*\)\s?)+")
 _BAR = re.compile(r"\d+%\|")
 _TONES = {"WARNING": "warn", "ERROR": "bad", "CRITICAL": "bad", "DEBUG": "dim"}
 _MARKS = {"WARNING": "W ", "ERROR": "E ", "CRITICAL": "E "}
@@ -38,15 +38,15 @@ def fold(lines: Iterable[str]) -> Iterator[str]:
         yield held
 
 
-def pretty(text: str, *, whole: bool = False) -> Line:
-    """One folded line: time, a letter for what is not plain information, the text; `whole` keeps the prefix."""
+def pretty(text: str, *, timed: bool = True) -> Line:
+    """One folded line: the time where there is room for it, a letter for what is not plain information, the text."""
     found = _PREFIX.match(text)
     level = found["level"] if found else ""
     tone = _TONES.get(level, "")
     text = text.expandtabs(4)
-    if whole or not found:
-        return (("", "dim"), (text if whole else _PROCESS.sub("", text), tone or _guess(text)))
-    time = f"{found['time']} " if found["time"] else ""
+    if not found:
+        return ((_PROCESS.sub("", text), _guess(text)),)
+    time = f"{found['time']} " if found["time"] and timed else ""
     return ((time, "dim"), (_MARKS.get(level, "") + text[found.end() :], tone))
 
 

@@ -24,7 +24,7 @@ _VERDICTS = {
     "undecided": ("? open", "dim"),
 }
 _BAR = 30
-_NAME, _VALUE, _CHANGE, _SPAN = 27, 10, 9, 19
+_NAME, _VALUE, _CHANGE, _SPAN = 20, 9, 9, 19
 
 
 def title(run: RunView | None) -> str:
@@ -53,7 +53,7 @@ def nothing() -> list[Line]:
 
 def run_lines(run: RunView, width: int) -> list[Line]:
     """The run, most important first, so that a short panel shows what matters."""
-    head = _live(run, width) if run.state == "running" else _ended(run, width)
+    head = _live(run, width) if run.state == "running" and run.verdict is None else _ended(run, width)
     return [*head, *_measures(run)]
 
 
@@ -130,27 +130,19 @@ def _boots(run: RunView) -> Line:
 
 
 def _ended(run: RunView, width: int) -> list[Line]:
-    mark, tone = _OVERALL.get(run.verdict.overall if run.verdict else "", ("✖", "bad"))
-    if run.state != "done" or run.verdict is None:
-        mark, tone = "✖", "bad"
-        said = run.problem or (run.verdict.sentence if run.verdict else "it has no verdict")
-        text = f"{run.state}: {said}"
-    else:
-        text = run.verdict.sentence
+    whole = run.state in ("done", "running") and run.verdict is not None
+    mark, tone = _OVERALL.get(run.verdict.overall, ("✖", "bad")) if run.verdict and whole else ("✖", "bad")
+    said = run.verdict.sentence if run.verdict else "it has no verdict"
+    text = said if whole else f"{run.state}: {run.problem or said}"
     first, *rest = wrapped(f"{mark} {text}", width - 1, indent="  ")
-    lines: list[Line] = [
-        ((mark, tone), (first[0][0][len(mark) :], "strong")),
-        *(line(row[0][0], "strong") for row in rest),
-    ]
-    if arm := winner(run):
-        offer = (
-            ("o", "strong"),
-            (f" writes arm {arm} as a new preset", ""),
-            ("   v", "strong"),
-            (" all of the run", "dim"),
-        )
-        lines.append(offer)
-    elif run.state != "done" or any(not boot.valid for boot in run.boots):
+    lines: list[Line] = [((mark, tone), (first[0][0][len(mark) :], "strong"))]
+    lines += [line(row[0][0], "strong") for row in rest]
+    if run.state == "running":
+        lines.append((("now   ", "dim"), (run.step, "")))
+    elif arm := winner(run):
+        offer: Line = (("o", "strong"), (f" writes arm {arm} as a new preset   ", ""))
+        lines.append((*offer, ("v", "strong"), (" all of the run", "dim")))
+    elif run.order and (not whole or any(not boot.valid for boot in run.boots)):
         lines.append(_boots(run))
     return lines
 
@@ -166,14 +158,13 @@ def _measures(run: RunView) -> Iterator[Line]:
     if not run.metrics:
         return
     two = len(run.arms) == 2
-    heads = run.arms if two else ("median", "against")
-    names = "".join(f"{name[: _VALUE - 1]:>{_VALUE}}" for name in heads)
-    yield line(f"{'':<{_NAME}}{names}{'change':>{_CHANGE}}{'95 % interval':>{_SPAN}}", "dim")
+    heads = "".join(f"{name[: _VALUE - 1]:>{_VALUE}}" for name in (run.arms if two else ("median",)))
+    change = "change" if two else f"vs {run.arms[0]}"[: _CHANGE - 1] if run.arms else ""
+    name = "" if two else "measure, arm"
+    yield line(f"{name:<{_NAME if two else _NAME + _VALUE}}{heads}{change:>{_CHANGE}}{'95 % interval':>{_SPAN}}", "dim")
     for metric in sorted(run.metrics.values(), key=lambda m: not _judged(m.name)):
         for pair in metric.compare:
             yield _pair(metric, pair, two=two)
-        if not metric.compare:
-            yield _single(metric, run.arms)
 
 
 def _judged(name: str) -> bool:
@@ -183,31 +174,31 @@ def _judged(name: str) -> bool:
     return name not in MEASURES or MEASURES[name].judged
 
 
+def _short(name: str) -> str:
+    """A measure's name with its unit in fewer letters: the column is narrow at 80 cells."""
+    return name.replace("tokens_per_s", "tok/s")
+
+
 def _value(name: str, number: float | None) -> str:
     from console.lab.markdown import value
 
     return value(name, number)
 
 
-def _single(metric: Metric, arms: tuple[str, ...]) -> Line:
-    values = "".join(
-        f"{_value(metric.name, metric.arms[a].median if a in metric.arms else None):>{_VALUE}}" for a in arms
-    )
-    return ((f"{metric.name:<{_NAME}}", "dim"), (values, ""))
+def _median(metric: Metric, arm: str) -> str:
+    """An arm's median; the unit stands in the measure's name or is the usual one of a latency."""
+    number = metric.arms[arm].median if arm in metric.arms else None
+    return f"{_value(metric.name, number).removesuffix(' tok/s'):>{_VALUE}}"
 
 
 def _pair(metric: Metric, pair: Comparison, *, two: bool) -> Line:
-    name = metric.name if two else f"{metric.name} {pair.arm}"
-    first, second = (pair.against, pair.arm) if two else (pair.arm, pair.against)
-    medians = "".join(
-        f"{_value(metric.name, metric.arms[arm].median if arm in metric.arms else None):>{_VALUE}}"
-        for arm in (first, second)
-    )
+    name = f"{_short(metric.name):<{_NAME}}" if two else f"{_short(metric.name):<{_NAME}}{pair.arm:<{_VALUE}}"
+    medians = "".join(_median(metric, arm) for arm in ((pair.against, pair.arm) if two else (pair.arm,)))
     span = "" if pair.lo is None or pair.hi is None else f"[{(pair.lo - 1) * 100:+.1f}, {(pair.hi - 1) * 100:+.1f}] %"
-    word, tone = _VERDICTS.get(pair.verdict, (pair.verdict, ""))
+    word, tone = _VERDICTS.get(pair.verdict, (pair.verdict, "")) if pair.ratio is not None else ("", "")
     judged = _judged(metric.name)
     return (
-        (f"{name[: _NAME - 1]:<{_NAME}}", "" if judged else "dim"),
+        (name, "" if judged else "dim"),
         (medians, "" if judged else "dim"),
         (f"{units.change(pair.ratio):>{_CHANGE}}", tone if judged else "dim"),
         (f"{span:>{_SPAN}}", "dim"),

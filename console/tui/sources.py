@@ -39,6 +39,7 @@ class Sources:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._status = ServerStatus()
+        self._looked = False
         self._cards: GpuSource | None = None
         self._cards_of: str | None = None
         self._feed: Feed | None = None
@@ -58,17 +59,20 @@ class Sources:
             from console.server.foreign import foreign_status
 
             self._status = foreign_status(watched)
+        self._looked = True
         return StatusSeen(self._status)
 
     def catalog(self) -> Message:
         """The preset files, read again: they may have been edited meanwhile."""
         return CatalogSeen(self._services.catalog())
 
-    def cards(self) -> Message:
+    def cards(self) -> Message | None:
         """The cards; a demo's are those of its server, so they come and go with it."""
         from console.gpu.sample import GpuReport
 
-        url = self._status.url if self._services.demo and self._status.state is not State.STOPPED else None
+        if self._services.demo and not self._looked:
+            return None
+        url = self._status.url if self._services.demo and self._status.pid is not None else None
         if self._services.demo and url is None:
             sentence = "The simulated cards come with the simulated server: start a preset."
             return CardsSeen(GpuReport(time.monotonic(), problem=sentence))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from console import units
 from console.errors import ConsoleError
 from console.server.status import Diagnosis, Phase, ServerStatus, State
+from console.tui.log_lines import pretty
 from console.tui.widgets.lines import Line, line
 
 _LADDER = (
@@ -50,16 +51,18 @@ def trouble_title(status: ServerStatus) -> str:
 
 
 def diagnosis_story(found: Diagnosis, width: int, height: int) -> list[Line]:
-    """What, why, fix and the lines that prove it, wrapped; evidence gives way first."""
-    lines = [*_wrapped("✖", found.what, width, "bad"), ()]
-    for label, text in (("why", found.why), ("fix", found.fix)):
-        lines += _wrapped(label, text, width, "strong" if label == "fix" else "")
+    """What, why, fix and the lines that prove it, wrapped. Where it is tight evidence goes first, then part of why."""
+    what = list(_wrapped("✖", found.what, width, "bad"))
+    why = list(_wrapped("why", found.why, width, "")) if found.why else []
+    fix = list(_wrapped("fix", found.fix, width, "strong")) if found.fix else []
+    room = max(1, height - len(what) - len(fix))
+    if len(why) > room:
+        why = [*why[: room - 1], (*why[room - 1], (" …", "dim"))]
+    lines = [*what, *why, *fix]
     room = max(0, height - len(lines) - 1)
     evidence = found.evidence[-min(room, _EVIDENCE_LINES) :] if room else ()
-    lines += [
-        (("log".ljust(_LABEL) if i == 0 else " " * _LABEL, "dim"), (text, "dim")) for i, text in enumerate(evidence)
-    ]
-    at = f"while in phase {found.phase.value}, " if found.phase else ""
+    lines += [((("log" if i == 0 else "").ljust(_LABEL), "dim"), *pretty(text)) for i, text in enumerate(evidence)]
+    at = f"in phase {found.phase.value} · " if found.phase else ""
     return [*lines, line(f"{' ' * _LABEL}{at}cause {found.cause}", "dim")]
 
 
@@ -73,14 +76,19 @@ def error_story(error: ConsoleError, width: int) -> list[Line]:
 
 
 def _wrapped(label: str, text: str, width: int, tone: str) -> Iterator[Line]:
-    rows = [row for part in text.splitlines() or [""] for row in textwrap.wrap(part, max(20, width - _LABEL)) or [""]]
+    rows = [row for part in text.splitlines() or [""] for row in _wrap(part, width - _LABEL) or [""]]
     for i, row in enumerate(rows):
         yield ((label.ljust(_LABEL) if i == 0 else " " * _LABEL, tone if label == "✖" else "dim"), (row, tone))
 
 
+def _wrap(text: str, width: int, indent: str = "") -> list[str]:
+    # Not at hyphens: a flag in two pieces can be neither read nor copied.
+    return textwrap.wrap(text, max(20, width), subsequent_indent=indent, break_on_hyphens=False)
+
+
 def wrapped(text: str, width: int, tone: str = "", indent: str = "") -> list[Line]:
     """A paragraph."""
-    return [line(row, tone) for row in textwrap.wrap(text, max(20, width), subsequent_indent=indent)]
+    return [line(row, tone) for row in _wrap(text, width, indent)]
 
 
 def elapsed(status: ServerStatus) -> str:

@@ -18,7 +18,7 @@ from console.endpoint import free_port
 from console.paths import Paths
 from console.presets import Preset, ServerOptions
 from console.server.life import Server
-from console.server.process import Identity, identify, send, snapshot
+from console.server.process import Identity, identify, read_stat, send, snapshot
 from console.server.state import ServerRecord
 from console.server.status import ServerStatus, State
 
@@ -98,16 +98,22 @@ class House:
                 found.append(who)
         return found
 
+    def must_be_empty(self) -> None:
+        """Nothing that was started from here lives; the canary's process may take a moment to end."""
+        end = time.monotonic() + 10
+        while (left := self.alive()) and time.monotonic() < end:
+            time.sleep(0.05)
+        assert not left, f"left behind: {[read_stat(who.pid) for who in left]}"
+
     def close(self) -> None:
         """Nothing may be left; what is, is ended all the same."""
         for server in (self.server, *self.extra):
             server.close()
-        end = time.monotonic() + 10
-        while (left := self.alive()) and time.monotonic() < end:
-            time.sleep(0.05)
-        for who in left:
-            send(who, signal.SIGKILL)
-        assert not left, f"left behind: {left}"
+        try:
+            self.must_be_empty()
+        finally:
+            for who in self.alive():
+                send(who, signal.SIGKILL)
 
 
 @contextmanager

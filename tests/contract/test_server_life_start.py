@@ -46,7 +46,7 @@ def test_a_server_starts_gets_ready_and_stops(house: House) -> None:
     report = house.server.stop()
     assert (report.left, report.escalated) == ((), False)
     assert house.server.status().state is State.STOPPED
-    assert not house.alive()
+    house.must_be_empty()
 
 
 def test_the_canary_is_sent_once_whoever_looks(house: House) -> None:
@@ -145,7 +145,7 @@ def test_a_server_that_never_gets_ready_is_stopped_and_stays_explained(house: Ho
     assert last.diagnosis.phase is Phase.START
     assert house.another().status().diagnosis == last.diagnosis
     assert Path(last.log or "").read_text().startswith("small engine starts")
-    assert not house.alive()
+    house.must_be_empty()
 
 
 def test_an_engine_that_dies_of_the_first_request_fails_the_start(house: House) -> None:
@@ -154,7 +154,7 @@ def test_an_engine_that_dies_of_the_first_request_fails_the_start(house: House) 
     assert last.state is State.FAILED
     assert last.diagnosis is not None
     assert last.diagnosis.cause == "engine-crashed"
-    assert not house.alive()
+    house.must_be_empty()
 
 
 def test_a_server_without_our_model_is_not_ready(house: House) -> None:
@@ -163,7 +163,7 @@ def test_a_server_without_our_model_is_not_ready(house: House) -> None:
     assert last.state is State.FAILED
     assert last.diagnosis is not None
     assert last.diagnosis.cause == "bad-value"
-    assert not house.alive()
+    house.must_be_empty()
 
 
 def test_an_early_death_is_told_with_its_code(house: House) -> None:
@@ -236,6 +236,7 @@ def test_the_key_reaches_requests_and_never_the_disk(house: House, monkeypatch: 
 _STARTER = """
 import json, sys
 from console.paths import Paths
+from console.presets import Preset
 from console.server.life import Server
 server = Server(Paths.from_env())
 server.start(Preset.from_json(json.loads(sys.argv[1])))
@@ -255,7 +256,7 @@ def test_a_console_killed_over_its_start_leaves_a_whole_server_or_none(house: Ho
     until(lambda: house.server.status().state in (State.READY, State.STOPPED), "an end")
     if house.server.status().state is State.STOPPED:
         assert moment in ("server.lock", "keeper.json")
-        assert not house.alive()
+        house.must_be_empty()
         house.up("workers", grace_s=0.5)
     house.server.stop()
 

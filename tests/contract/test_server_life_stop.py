@@ -29,7 +29,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
 
 
 def _gone(house: House) -> None:
-    assert not house.alive()
+    house.must_be_empty()
     assert not is_held(house.paths.server_lock)
     with pytest.raises(NothingError) as caught:
         house.server.stop()

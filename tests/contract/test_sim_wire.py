@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.sim_process import Stand, ready, stand_in
+from tests.contract.sim_process import DEADLINE_S, Stand, ready, stand_in
 
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "wire" / "vllm-0.32-chat-mtp.sse"
 HELLO = [{"role": "user", "content": "Write a function that adds two numbers"}]
@@ -195,6 +196,23 @@ def test_counters_and_answers_agree(client: httpx.Client) -> None:
     assert after["vllm:prompt_tokens_total"] - before["vllm:prompt_tokens_total"] == prompts
     name = "vllm:time_to_first_token_seconds_count"
     assert after[name] - before[name] == 3
+
+
+def test_a_client_that_leaves_frees_its_place_and_is_not_counted(client: httpx.Client) -> None:
+    def ended() -> list[str]:
+        return [line for line in client.get("/metrics").text.splitlines() if line.startswith("vllm:request_success_t")]
+
+    before = ended()
+    body = {"model": "q", "messages": HELLO, "stream": True, "max_tokens": 50_000, "ignore_eos": True}
+    with client.stream("POST", "/v1/chat/completions", json=body) as answer:
+        lines = answer.iter_lines()
+        next(lines)
+        assert client.get("/load").json() == {"server_load": 1}
+    end = time.monotonic() + DEADLINE_S
+    while client.get("/load").json() != {"server_load": 0}:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert ended() == before
 
 
 def test_two_cards_are_told_in_the_consoles_words(client: httpx.Client, stand: Stand) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from console.sim.batch import COLLAPSE_AT, Limits, Request, Step
 from console.sim.blocks import Blocks, Holding, chain
-from console.sim.scheduler import COLLAPSE_AT, Limits, Request, Scheduler, Step, drive
+from console.sim.scheduler import Scheduler, drive
 from console.sim.timing import Build, Timing
 
 BLOCK = 1600

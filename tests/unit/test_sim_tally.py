@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from console.sim.batch import Limits, Output, Request
 from console.sim.exposition import Family, Histogram, labels, page
 from console.sim.families import bounds
 from console.sim.options import Options, parse
-from console.sim.scheduler import Limits, Output, Request, Scheduler
+from console.sim.scheduler import Scheduler
 from console.sim.tally import Tally
 from console.sim.timing import Build, Timing
 

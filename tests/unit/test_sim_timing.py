@@ -7,7 +7,8 @@ import statistics
 
 import pytest
 
-from console.sim.scheduler import Limits, Output, Request, Scheduler, drive
+from console.sim.batch import Limits, Output, Request
+from console.sim.scheduler import Scheduler, drive
 from console.sim.timing import ACCEPTANCE, REFERENCE_PROMPT, Build, Chunk, Timing, accepted, linear
 
 

@@ -21,6 +21,16 @@ def fed(*lines: str) -> StartupReader:
     return read_startup(lines)
 
 
+def progress(*lines: str) -> list[tuple[Phase, str | None]]:
+    """Phase and detail after each line."""
+    reader = StartupReader()
+    seen = []
+    for line in lines:
+        reader.feed([line])
+        seen.append((reader.phase, reader.detail))
+    return seen
+
+
 def test_facts_of_the_real_mtp_server() -> None:
     facts = read_startup(read_log("real/tp2-mtp-ok.log")).facts
     assert (facts.version, facts.model, facts.served_name) == ("0.32.0", "/models/tiny-hybrid", "tiny")
@@ -128,38 +138,41 @@ def test_mixed_kernels_are_all_kept() -> None:
 
 
 def test_progress() -> None:
-    reader = StartupReader()
-    reader.feed(
-        [
-            "Loading safetensors checkpoint shards:   0% Completed | 0/4\rLoading safetensors checkpoint shards:  62% Completed"
-        ]
-    )
-    assert (reader.phase, reader.detail) == (Phase.LOAD, "weights 62 %")
-    reader.feed(["torch.compile took 40.8 s in total"])
-    assert (reader.phase, reader.detail) == (Phase.COMPILE, "torch.compile 41 s")
-    reader.feed(["Cache the graph of compile range (1, 2) for later use"])
-    assert reader.detail == "torch.compile 41 s cold"
-    reader.feed(["Available KV cache memory: 2 GiB"])
-    assert (reader.phase, reader.detail) == (Phase.KV_CACHE, None)
-    reader.feed(["Capturing CUDA graphs (decode, FULL):  55%|#####5    | 5/9 [00:01<00:01,  4.4it/s]"])
-    assert (reader.phase, reader.detail) == (Phase.GRAPH_CAPTURE, "graphs 5/9 (decode, FULL)")
-    reader.feed(["init engine (profile, create kv cache, warmup model) took 3 s"])
-    assert (reader.phase, reader.detail) == (Phase.WARM_UP, None)
-    reader.feed(["INFO:     Application startup complete."])
-    assert reader.phase is Phase.READY
-    reader.feed(["[shutdown] API server: shutdown triggered"])
-    assert reader.phase is Phase.STOPPING
+    bar = "Loading safetensors checkpoint shards: "
+    capture = "Capturing CUDA graphs (decode, FULL):  55%|#####5    | 5/9 [00:01<00:01,  4.4it/s]"
+    assert progress(
+        f"{bar}  0% Completed | 0/4\r{bar} 62% Completed | 2/4",
+        "torch.compile took 40.8 s in total",
+        "Cache the graph of compile range (1, 2) for later use",
+        "Available KV cache memory: 2 GiB",
+        capture,
+        "init engine (profile, create kv cache, warmup model) took 3 s",
+        "INFO:     Application startup complete.",
+        "[shutdown] API server: shutdown triggered",
+    ) == [
+        (Phase.LOAD, "weights 62 %"),
+        (Phase.COMPILE, "torch.compile 41 s"),
+        (Phase.COMPILE, "torch.compile 41 s cold"),
+        (Phase.KV_CACHE, None),
+        (Phase.GRAPH_CAPTURE, "graphs 5/9 (decode, FULL)"),
+        (Phase.WARM_UP, None),
+        (Phase.READY, None),
+        (Phase.STOPPING, None),
+    ]
 
 
 def test_download_is_a_phase_and_the_start_goes_on_behind_it() -> None:
-    reader = fed("Fetching 12 files:  25%|##5       | 3/12 [00:10<00:30,  3.3s/it]")
-    assert (reader.phase, reader.detail) == (Phase.DOWNLOAD, "12 files 25 %")
-    reader.feed(["model-00001-of-00005.safetensors:  45%|####5     | 2.1G/4.7G [00:20<00:25, 104MB/s]"])
-    assert reader.detail == "model-00001-of-00005.safetensors 45 %"
-    reader.feed(["Initializing a V1 LLM engine (v0.32.0) with config: model='m'"])
-    assert reader.phase is Phase.START
-    reader.feed(["Starting to load model m..."])
-    assert reader.phase is Phase.LOAD
+    assert progress(
+        "Fetching 12 files:  25%|##5       | 3/12 [00:10<00:30,  3.3s/it]",
+        "model-00001-of-00005.safetensors:  45%|####5     | 2.1G/4.7G [00:20<00:25, 104MB/s]",
+        "Initializing a V1 LLM engine (v0.32.0) with config: model='m'",
+        "Starting to load model m...",
+    ) == [
+        (Phase.DOWNLOAD, "12 files 25 %"),
+        (Phase.DOWNLOAD, "model-00001-of-00005.safetensors 45 %"),
+        (Phase.START, None),
+        (Phase.LOAD, None),
+    ]
 
 
 def test_a_second_start_in_the_same_file_begins_anew() -> None:

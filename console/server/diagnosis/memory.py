@@ -136,6 +136,8 @@ def oom_phase(fault: Fault) -> Phase:
 
 def _oom(fault: Fault) -> Words:
     text = fault.context(0, 6)
+    if not _TRIED.search(text):  # a sentence about it may come before or behind the exception with the numbers
+        text = fault.context(80, 150)
     tried, free, card, total = (pattern.search(text) for pattern in (_TRIED, _FREE, _CARD, _TOTAL))
     which = f"GPU {card['card'] or card['old']}" if card else "A GPU"
     phase = oom_phase(fault)
@@ -162,7 +164,7 @@ def _foreign_holder(text: str) -> str:
 
 def _oom_fix(fault: Fault, phase: Phase) -> str:
     lower = lower_utilization(fault, 0.01)
-    if "dummy requests" in fault.record.text:
+    if "dummy requests" in fault.context(0, 150):
         return f"lower --max-num-seqs (the warm-up tries that many at once); or {lower}"
     if phase is Phase.GRAPH_CAPTURE:
         return (

@@ -47,7 +47,7 @@ def _model_missing(fault: Fault) -> Words:
 
 
 def _model_name(fault: Fault) -> str:
-    if name := fault.group("model"):
+    if name := fault.group("model") or fault.group("other"):
         return name.strip("'\"`.,")
     if found := _PATH.search(fault.record.text):
         return found["path"].rstrip("/")
@@ -66,13 +66,14 @@ MODEL_RULES: tuple[Rule, ...] = (
         patterns(
             r"Repo id must (?:be in the form|use alphanumeric|not)[^:]*: '(?P<model>[^']+)'",
             r"Invalid repository ID or local directory specified:? '(?P<model>[^']+)'",
-            r"(?P<model>\S{1,300}) is not a local folder and is not a valid model identifier",
-            r"(?P<model>\S{1,300}) does not appear to have (?:a file named|files named) ",
+            r"(?<!\S)(?P<model>\S{1,300}) is not a local folder and is not a valid model identifier",
+            r"(?<!\S)(?P<model>\S{1,300}) does not appear to have (?:a file named|files named) ",
             r"Can't load (?:the )?(?:configuration|config|tokenizer|feature extractor|processor)\b.*? (?:of|for) "
             r"'(?P<model>[^']+)'",
             r"Cannot find any model weights with [`'\"](?P<model>[^`'\"]+)",
             r"(?:Model|Path|Folder|Directory)\b[^.]{0,40}? [`'\"]?(?P<model>[~/][^`'\"\s]+)[`'\"]? "
             r"(?:does not exist|not found|doesn't exist)",
+            r"No supported config format found in (?P<model>\S{1,300})|Unrecognized model in (?P<other>\S{1,300})",
             r"HFValidationError|RepositoryNotFoundError|Repository Not Found|RevisionNotFoundError|GatedRepoError",
             r"You are trying to access a gated repo|Cannot access gated repo|Access to model .* is restricted",
             r"LocalEntryNotFoundError|OfflineModeIsEnabled|outgoing traffic has been disabled",

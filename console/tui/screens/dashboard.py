@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import on
@@ -34,10 +36,15 @@ from console.tui.widgets.lines import Line, Lines
 from console.tui.widgets.panel import Panel
 
 if TYPE_CHECKING:
+    from console.gpu.sample import GpuReport
     from console.lab.view import RunView
     from console.tui.situation import Situation
 
 VIEWS = ("presets", "run")
+_WIDE, _TALL = 120, 34
+_TIMED = 60
+"""A log narrower than this leaves out the time of its lines."""
+_FRAME_S = 1.0
 _OLD_S = 6.0
 """A source silent for longer is stale: its figures are greyed."""
 
@@ -46,8 +53,8 @@ class Dashboard(Screen[None]):
     """Header, cards, figures, and below them presets, A/B run and log: all at once where they fit, else in turns."""
 
     # Textual declares these as plain attributes of a screen, so they cannot be marked as the class's own.
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (34, "-tall")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (_TALL, "-tall")]  # noqa: RUF012
 
     def __init__(self, *, simulated: bool, default_preset: str) -> None:
         super().__init__(id="dashboard")
@@ -62,8 +69,13 @@ class Dashboard(Screen[None]):
         self._cards_at: float | None = None
         self._view = "presets"
         self._notes: dict[str, str] = {}
+        self._painted: set[str] = set()
+        self._pending: dict[str, Callable[[], None]] = {}
 
     def compose(self) -> ComposeResult:
+        # Textual sets these only after a first layout, which would be painted and thrown away.
+        width, height = self.app.size
+        self.add_class("-wide" if width >= _WIDE else "-narrow", "-tall" if height >= _TALL else "-short")
         yield Form(drawings.HEADER, id="header")
         yield Cards(id="cards")
         yield Form(drawings.READING, id="reading")
@@ -79,6 +91,7 @@ class Dashboard(Screen[None]):
         """The frame before anything is known."""
         self._show_reading(Reading())
         self.set_interval(2.0, self._look_at_the_clock)
+        self.set_interval(_FRAME_S, self._paint)
 
     def on_resize(self, _: Resize) -> None:
         """Panels fold or unfold; their texts are cut anew once they have their size."""
@@ -175,21 +188,41 @@ class Dashboard(Screen[None]):
     def _show_failed_poll(self, event: PollFailed) -> None:
         self.tell_note(event.source, f"{event.source}: {event.error}")
 
+    def _in_a_frame(self, name: str, paint: Callable[[], None]) -> None:
+        """Figures that tick are painted together, once a second: one pass of the compositor instead of three."""
+        if name in self._painted:
+            self._pending[name] = paint
+        else:
+            self._painted.add(name)
+            paint()
+
+    def _paint(self) -> None:
+        pending, self._pending = self._pending, {}
+        for paint in pending.values():
+            paint()
+
     @on(CardsSeen)
     def _show_cards(self, event: CardsSeen) -> None:
         self._cards_at = time.monotonic()
+        self._in_a_frame("cards", partial(self._tell_cards, event.report))
+
+    def _tell_cards(self, report: GpuReport) -> None:
         cards = self.query_one("#cards", Cards)
         cards.set_class(False, "-stale")
-        cards.tell(event.report)
+        cards.tell(report)
 
     @on(ReadingSeen)
     def _show_fresh(self, event: ReadingSeen) -> None:
+        self._in_a_frame("reading", partial(self._tell_fresh, event.reading or Reading()))
+
+    def _tell_fresh(self, reading: Reading) -> None:
         self.query_one("#reading").set_class(False, "-stale")
         self.tell_note("reading", "")
-        self._show_reading(event.reading or Reading())
+        self._show_reading(reading)
 
     @on(ReadingLost)
     def _show_stale(self, event: ReadingLost) -> None:
+        self._pending.pop("reading", None)
         self.query_one("#reading").set_class(True, "-stale")
         age = "no figures yet" if event.age_s is None else f"figures are {figures.coarse(event.age_s)} old"
         self.tell_note("reading", f"{age}: {event.error.what} ({event.error.why})")
@@ -197,7 +230,7 @@ class Dashboard(Screen[None]):
     @on(LogSeen)
     def _show_log(self, event: LogSeen) -> None:
         self._log, self._log_path = event.lines, event.path
-        self._draw_log()
+        self._in_a_frame("log", self._draw_log)
 
     def _look_at_the_clock(self) -> None:
         """A source that hangs sends nothing: its silence is what tells."""
@@ -258,6 +291,8 @@ class Dashboard(Screen[None]):
 
     def _draw_log(self) -> None:
         panel = self.query_one("#log", Panel)
-        lines: list[Line] = [pretty(text) for text in self._log[-max(1, panel.body_height) :]]
+        lines: list[Line] = [
+            pretty(text, timed=panel.body_width > _TIMED) for text in self._log[-max(1, panel.body_height) :]
+        ]
         empty: list[Line] = [((units.NA if self._log_path else "no server has run yet", "dim"),)]
-        panel.tell("log", lines or empty)
+        panel.tell("log", lines or empty, "tab A/B" if self._run and not self._roomy else "")

@@ -1,4 +1,4 @@
-"""Boxes over the dashboard: a question, an error with what, why and fix, the keys."""
+"""Boxes over the dashboard: a question, an error with what, why and fix."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from textual.screen import ModalScreen
 
 from console.errors import ConsoleError
 from console.tui import stories
-from console.tui.commands import help_rows
-from console.tui.widgets.lines import Line, Lines, line
+from console.tui.widgets.lines import Line, Lines
 
 T = TypeVar("T")
 Keys = Sequence[tuple[str, str]]
@@ -28,7 +27,7 @@ class Box(ModalScreen[T]):
         Binding("up,k", "scroll_body(-1)", show=False),
         Binding("down,j", "scroll_body(1)", show=False),
     ]
-    WIDTH = 72
+    WIDTH = 64
 
     def __init__(self, title: str, keys: Keys) -> None:
         super().__init__()
@@ -100,26 +99,3 @@ class Trouble(Box[None]):
     def body(self, width: int) -> list[Line]:
         """The error's three sentences."""
         return stories.error_story(self.error, width)
-
-
-class Help(Box[None]):
-    """All keys, written from the table of commands."""
-
-    BINDINGS: ClassVar[list[Binding | tuple[str, str] | tuple[str, str, str]]] = [
-        Binding("question_mark,q,enter", "close", show=False)
-    ]
-    WIDTH = 76
-
-    def __init__(self) -> None:
-        super().__init__("keys", [("esc", "back")])
-
-    def body(self, width: int) -> list[Line]:
-        """Groups of keys and what they do."""
-        lines: list[Line] = []
-        for group, rows in help_rows():
-            lines.append(line(group, "title"))
-            for keys, text in rows:
-                first, *rest = stories.wrapped(text, width - 11)
-                lines.append(((f"  {keys:<9}", "strong"), *first))
-                lines += [((" " * 11, ""), *row) for row in rest]
-        return lines

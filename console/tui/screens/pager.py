@@ -14,7 +14,12 @@ from console.tui.widgets.footer import KeyLine
 from console.tui.widgets.lines import Line
 from console.tui.widgets.panel import Panel
 
-_KEYS = (("esc", "back", True), ("↑↓", "line", True), ("pgup pgdn", "page", True), ("home end", "first, last", True))
+_KEYS = (
+    ("esc", "back", True, 0),
+    ("↑↓", "line", True, 0),
+    ("pgup pgdn", "page", True, 0),
+    ("home end", "first, last", True, 0),
+)
 Content = Callable[[int], tuple[str, Sequence[Line]]]
 """Width in cells → title and lines."""
 
@@ -29,7 +34,7 @@ class Pager(Screen[None]):
     """
 
     BINDINGS: ClassVar[list[Binding | tuple[str, str] | tuple[str, str, str]]] = [
-        Binding("escape,q,l,v", "close", show=False),
+        Binding("escape,q,l,v,question_mark", "close", show=False),
         Binding("up,k", "move(-1)", show=False),
         Binding("down,j", "move(1)", show=False),
         Binding("pageup,b", "page(-1)", show=False),

@@ -8,6 +8,14 @@ from dataclasses import dataclass
 
 _PLACE = re.compile(r"\{(?P<side>[<>]?)(?P<name>[a-z]\w*) *\}")
 RULE = "─"
+_BOX = re.compile(r"[─│┬┴┼├┤]")
+_RULING = "─┬┴┼├"
+
+
+def in_rule(before: str) -> bool:
+    """Whether what follows this part of a row stands in a rule: the last line sign before it runs to the right."""
+    signs = _BOX.findall(before)
+    return bool(signs) and signs[-1] in _RULING
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +35,7 @@ class Place:
         if not text:
             return (RULE if self.ruled else " ") * self.width
         if self.ruled:
-            text = f" {text} "
+            text = f" {text} " if len(text) + 1 < self.width else f" {text}"
         if len(text) > self.width:
             text = text[: self.width - 1] + "…"
         fill = RULE if self.ruled else " "
@@ -57,7 +65,7 @@ class Drawing:
                     y=y,
                     width=found.end() - found.start(),
                     left=found["side"] == "<",
-                    ruled=row.startswith(RULE),
+                    ruled=in_rule(row[: found.start()]),
                 )
             lines.append(_PLACE.sub(lambda found: " " * len(found[0]), row))
         return cls(tuple(lines), places, max(map(len, rows)))
@@ -65,7 +73,7 @@ class Drawing:
     def line(self, y: int, width: int) -> str:
         """One line of the fixed part, exactly `width` cells: rules go on to the edge."""
         line = self.lines[y] if y < len(self.lines) else ""
-        return line[:width].ljust(width, RULE if line.startswith(RULE) else " ")
+        return line[:width].ljust(width, RULE if in_rule(line) else " ")
 
     @property
     def height(self) -> int:

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from rich.segment import Segment
 from textual.app import ComposeResult
-from textual.content import Content
 from textual.events import Resize
 from textual.geometry import NULL_OFFSET, NULL_SPACING, Region, Size
 from textual.layout import ArrangeResult, Layout, WidgetPlacement
@@ -16,7 +15,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
-from console.tui.widgets.drawing import RULE, Drawing, Place, widest
+from console.tui.widgets.drawing import Drawing, Place, in_rule, widest
 
 _LINES = re.compile(r"[─│┬┴┼├┤]+")
 TONES = ("dim", "good", "warn", "bad", "strong", "title", "badge")
@@ -44,9 +43,10 @@ class Field(Widget):
             self.set_class(bool(tone), f"-{tone}")
             self._tone = tone
 
-    def render(self) -> Content:
-        """The text, exactly as wide as its place."""
-        return Content(self.place.fit(self.text) if self.place else self.text)
+    def render_line(self, y: int) -> Strip:  # noqa: ARG002
+        """The text, exactly as wide as its place; past `render`, since a busy screen has dozens of these."""
+        text = self.place.fit(self.text) if self.place else self.text
+        return Strip([Segment(text, self.visual_style.rich_style)], len(text))
 
 
 class _AtPlaces(Layout):
@@ -88,6 +88,9 @@ class Form(Widget):
         return _LAYOUT
 
     def compose(self) -> ComposeResult:
+        # Forms are as wide as the screen: taking the right drawing now spares a second layout and its repaint.
+        self._drawing = widest(self._drawings, self.app.size.width)
+        self._place()
         yield from self._fields.values()
 
     def __getitem__(self, name: str) -> Field:
@@ -113,7 +116,8 @@ class Form(Widget):
         self._fit(event.size.width)
 
     def _fit(self, width: int) -> None:
-        drawing = widest(self._drawings, width)
+        # Before the first layout a widget has no size; forms are as wide as the screen.
+        drawing = widest(self._drawings, width or self.app.size.width)
         if drawing is not self._drawing:
             self._drawing = drawing
             self._place()
@@ -127,10 +131,10 @@ class Form(Widget):
     def render_line(self, y: int) -> Strip:
         """A line of the drawing: rules and bars, titles in rules, labels elsewhere."""
         text = self._drawing.line(y, self.size.width)
-        words = "form--title" if text.startswith(RULE) else "form--label"
-        line, other = (self.get_visual_style(name).rich_style for name in ("form--line", words))
+        line, title, label = (self.get_visual_style(f"form--{part}").rich_style for part in ("line", "title", "label"))
         segments, at = [], 0
         for found in _LINES.finditer(text):
-            segments += [Segment(text[at : found.start()], other), Segment(found[0], line)]
+            words = title if in_rule(text[:at]) else label
+            segments += [Segment(text[at : found.start()], words), Segment(found[0], line)]
             at = found.end()
-        return Strip([*segments, Segment(text[at:], other)], self.size.width)
+        return Strip([*segments, Segment(text[at:], title if in_rule(text[:at]) else label)], self.size.width)

@@ -1,0 +1,141 @@
+"""One look at everything: the server, the cards and the reading, at one moment or over a window."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from console.cli.house import House
+from console.endpoint import Endpoint, normal_url
+from console.errors import ConsoleError
+from console.gpu.sample import GpuReport
+from console.gpu.source import read_settled
+from console.metrics.exposition import parse
+from console.metrics.feed import WINDOW_S, Feed
+from console.metrics.reading import LastRequests, Reading
+from console.metrics.vllm import Counters, read
+from console.metrics.window import lifetime, reading
+from console.server.chain import Link, chain
+from console.server.facts import StartupFacts
+from console.server.foreign import foreign_status
+from console.server.status import ServerStatus, State
+
+_SCRAPE_EVERY_S = 1.0
+SERVING = (State.READY, State.STALLED, State.FOREIGN, State.STARTING)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything `status` tells."""
+
+    server: ServerStatus
+    gpus: GpuReport
+    reading: Reading
+    lifetime: Reading | None
+    chain: tuple[Link, ...]
+    problem: ConsoleError | None = None
+    """Why there is no reading although a server should have one."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The contract of `status --json`; absent knowledge is null."""
+        server = asdict(self.server)
+        server["ours"] = list(self.server.ours)
+        whole = asdict(self.reading)
+        if self.problem is not None:
+            whole["problem"] = {"what": self.problem.what, "why": self.problem.why, "fix": self.problem.fix}
+        return {
+            "schema": 1,
+            "server": server,
+            "gpus": [asdict(card) for card in self.gpus.cards],
+            "gpus_problem": self.gpus.problem,
+            "reading": whole,
+            "lifetime": asdict(self.lifetime) if self.lifetime else {},
+            "chain": [asdict(link) for link in self.chain],
+            "notices": [],
+        }
+
+
+def look(
+    house: House, *, url: str | None = None, window_s: float | None = None, say: Callable[[str], None] = lambda _: None
+) -> Snapshot:
+    """One look: server, cards and `/metrics` in parallel, each with a deadline of its own.
+
+    Args:
+        house: whose server.
+        url: a server elsewhere instead.
+        window_s: measure over so many seconds from now.
+        say: told when the window begins.
+    """
+    endpoint = Endpoint(normal_url(url)) if url else house.server.endpoint()
+    with ThreadPoolExecutor(max_workers=3) as pool:
+        gpus = pool.submit(_cards, house, endpoint)
+        pages = pool.submit(_scrapes, endpoint, window_s, say)
+        server = foreign_status(endpoint) if url and endpoint else house.server.status()
+        page = pages.result()
+        report = gpus.result()
+    base = None if url else _baseline(house)
+    counters = page.counters
+    serving = server.state in SERVING and bool(counters)
+    return Snapshot(
+        server=server,
+        gpus=report,
+        reading=_reading(page, window_s, base) if serving else Reading(),
+        lifetime=lifetime(counters[-1], base) if serving else None,
+        chain=chain(house.server.facts(), counters[-1] if counters else None)
+        if not url
+        else chain(StartupFacts(), None),
+        problem=page.problem if server.state in (State.READY, State.STALLED, State.FOREIGN) else None,
+    )
+
+
+def _reading(page: _Pages, window_s: float | None, base: Counters | None) -> Reading:
+    old = page.counters[0] if window_s and len(page.counters) > 1 else None
+    return replace(reading(old, page.counters[-1], base), last=page.last)
+
+
+def _cards(house: House, endpoint: Endpoint | None) -> GpuReport:
+    source = house.gpus(endpoint if house.demo else None)
+    try:
+        return read_settled(source)
+    finally:
+        source.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Pages:
+    counters: tuple[Counters, ...] = ()
+    last: tuple[LastRequests, ...] = ()
+    problem: ConsoleError | None = None
+
+
+def _scrapes(endpoint: Endpoint | None, window_s: float | None, say: Callable[[str], None]) -> _Pages:
+    """One page, or with a window its first and last, and a page a second between them for the last requests."""
+    if endpoint is None:
+        return _Pages()
+    feed, found = Feed(endpoint, window_s or WINDOW_S), []
+    begun = time.monotonic()
+    try:
+        found.append(feed.scrape())
+        feed.keep(found[0])
+        if window_s:
+            say(f"measuring for {window_s:g} s")
+        while window_s and (left := begun + window_s - time.monotonic()) > 0:
+            time.sleep(min(left, _SCRAPE_EVERY_S))
+            found[1:] = [feed.scrape()]
+            feed.keep(found[-1])
+    except ConsoleError as error:
+        return _Pages(tuple(found), feed.reading().last, error)
+    return _Pages(tuple(found), feed.reading().last)
+
+
+def _baseline(house: House) -> Counters | None:
+    page = house.server.baseline()
+    if page is None:
+        return None
+    try:
+        return read(parse(page), 0.0)
+    except ConsoleError:
+        return None

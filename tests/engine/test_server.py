@@ -1,0 +1,118 @@
+"""The life of the real server, and its numbers against a client that knows the truth."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from typing import Any
+
+import pytest
+
+from tests.console_process import Console, wait_until
+from tests.engine import truth
+from tests.engine.conftest import PresetMaker
+
+pytestmark = [pytest.mark.engine, pytest.mark.core]
+
+DEAD_PROXY = {"HTTP_PROXY": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9", "ALL_PROXY": "http://127.0.0.1:9"}
+
+
+def near(shown: float, true: float, slack_s: float = 0.0) -> bool:
+    """Within 5 %, or within `slack_s` where HTTP and tokenising lie outside the server's clock."""
+    return abs(shown - true) <= max(0.05 * true, slack_s)
+
+
+def read_while_loaded(console: Console, url: str, prompts: list[str], key: str) -> tuple[Any, list[truth.Seen]]:
+    """`status --window` around a load that begins and ends within the window."""
+    words = console.words("status", "--json", "--window", "25")
+    status = subprocess.Popen(
+        words, env=console.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert status.stderr
+    assert "measuring" in status.stderr.readline()
+    seen = truth.load(url, prompts, max_tokens=48, at_once=2, key=key)
+    assert status.poll() is None, "the load outlasted the window"
+    return json.loads(status.communicate()[0]), seen
+
+
+def test_a_whole_life_with_a_key_and_a_dead_proxy(console: Console, make_preset: PresetMaker) -> None:
+    name = make_preset("prefix", prefix=True)
+    console.env |= {"VLLM_API_KEY": "sesame-open"} | DEAD_PROXY
+    up = console("up", name)
+    assert "load" in up.err
+    url = up.out.strip()
+    del console.env["VLLM_API_KEY"]
+
+    server = console.status()["server"]
+    assert server["state"] == "ready"
+    assert server["model"] == "tiny"
+    assert server["version"].startswith("0.")
+    assert len(server["ours"]) >= 4
+
+    truth.load(url, [truth.prompt(300, 99)], max_tokens=8, at_once=1, key="sesame-open")
+    whole, seen = read_while_loaded(console, url, [truth.prompt(500, s % 3) for s in range(8)], "sesame-open")
+    reading = whole["reading"]
+    tokens = sum(s.tokens for s in seen)
+    assert reading["ttft_s"]["n"] == len(seen)
+    assert near(reading["ttft_s"]["mean"], truth.mean([s.ttft for s in seen]), slack_s=0.015)
+    assert near(reading["e2e_s"]["mean"], truth.mean([s.end for s in seen]), slack_s=0.015)
+    assert near(reading["tpot_s"]["mean"], truth.mean([s.tpot for s in seen]))
+    assert near(reading["generation_tokens_per_s"], tokens / reading["window_s"])
+    cache = reading["prefix_cache"]
+    assert cache["enabled"] is True
+    assert cache["block_tokens"] == 256
+    assert cache["cached_tokens"] == sum(s.cached_tokens for s in seen)
+    assert cache["cached_tokens"] + cache["computed_tokens"] == sum(s.prompt_tokens for s in seen)
+    assert reading["mtp"] is None
+    assert sum(rise["n"] for rise in reading["last"]) == len(seen)
+
+    console("down")
+    assert console.state == "stopped"
+    assert console.processes() == []
+
+
+def test_a_console_killed_during_a_start_and_while_ready_loses_nothing(
+    console: Console, make_preset: PresetMaker
+) -> None:
+    name = make_preset("plain", prefix=False)
+    up = console.start("up", name)
+    wait_until(lambda: console.state == "starting")
+    up.send_signal(signal.SIGKILL)
+    up.communicate()
+    assert console.state == "starting"
+    # The next console finds the start and sees it to its end.
+    console("up", name)
+    logs = console.start("logs", "-f")
+    logs.send_signal(signal.SIGKILL)
+    logs.communicate()
+    assert console.state == "ready"
+    console("down")
+    assert console.processes() == []
+
+
+def test_stopping_in_the_middle_of_a_start_is_whole(console: Console, make_preset: PresetMaker) -> None:
+    name = make_preset("plain", prefix=False)
+    console("up", name, "--no-wait")
+    wait_until(lambda: console.status()["server"]["phase"] == "load", timeout=120)
+    console("down")
+    assert console.state == "stopped"
+    assert console.processes() == []
+
+
+def test_a_model_that_is_not_there(console: Console, make_preset: PresetMaker) -> None:
+    name = make_preset("gone", prefix=False, model="/models/does-not-exist")
+    error = console("up", name, code=1).err
+    assert "cause: model-missing" in error
+    assert "/models/does-not-exist" in error
+    assert "fix:" in error
+    assert console.status()["server"]["diagnosis"]["cause"] == "model-missing"
+    assert console.processes() == []
+
+
+def test_a_flag_that_vllm_does_not_know(console: Console, make_preset: PresetMaker) -> None:
+    name = make_preset("plain", prefix=False)
+    error = console("up", name, "--set", "zzz-nonsense=3", code=1).err
+    assert "cause: bad-flag" in error
+    assert "--zzz-nonsense" in error
+    assert console.processes() == []

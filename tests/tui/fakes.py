@@ -1,0 +1,229 @@
+"""Stand-ins for the ports of the TUI, and the screen as text."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from textual.app import App
+from textual.pilot import Pilot
+
+from console.errors import ConsoleError
+from console.gpu.sample import GpuReport, GpuSample
+from console.metrics.reading import Distribution, LastRequests, Mtp, PrefixCache, Reading
+from console.paths import Paths
+from console.presets import Catalog, Preset, Problem
+from console.presets.source import PresetError
+from console.server.life import Server
+from console.server.status import Diagnosis, Phase, ServerStatus, State
+from console.server.stop import StopReport
+from console.tui.app import ConsoleApp
+from console.tui.services import Services
+
+SIZES = [(80, 24), (120, 40)]
+GIB = 1024**3
+
+READY = ServerStatus(
+    State.READY,
+    Phase.READY,
+    preset="qwen3.8-27b-nvfp4-100k",
+    pid=4711,
+    url="http://127.0.0.1:8000",
+    model="qwen3.8-27b",
+    uptime_s=11_534.0,
+    version="0.32.0",
+)
+STARTING = ServerStatus(
+    State.STARTING,
+    Phase.COMPILE,
+    preset="qwen3.8-27b-nvfp4-100k",
+    pid=4711,
+    uptime_s=84.0,
+    detail="torch.compile 12.3 s",
+)
+DIAGNOSIS = Diagnosis(
+    cause="kv-too-small",
+    what="The KV cache is too small for the configured context.",
+    why="102,400 tokens were asked for, 63,488 fit into 1.27 GiB.",
+    fix="set max-model-len to 61,440, or raise kv-cache-memory-bytes",
+    evidence=("(EngineCore pid=7) ERROR 11-29 12:00:00 [core.py:1] ValueError: to serve at least one request",),
+    phase=Phase.KV_CACHE,
+)
+FAILED = ServerStatus(State.FAILED, preset="qwen3.8-27b-nvfp4-100k", diagnosis=DIAGNOSIS)
+CARDS = GpuReport(
+    at=0.0,
+    cards=tuple(
+        GpuSample(
+            index=i,
+            name="NVIDIA GeForce RTX 5060 Ti",
+            vram_used_bytes=int(14.62 * GIB),
+            vram_total_bytes=int(15.93 * GIB),
+            pcie_tx_bytes_per_s=812.3e6,
+            pcie_rx_bytes_per_s=1.21e9,
+            pcie_gen=5,
+            pcie_width=8,
+            util=0.87,
+            temp_c=61,
+            power_w=142.0,
+            power_limit_w=180.0,
+        )
+        for i in range(2)
+    ),
+)
+BUSY = Reading(
+    window_s=30.0,
+    running=2,
+    waiting=1,
+    kv_used=0.412,
+    preemptions=0,
+    ttft_s=Distribution(5, 0.412, None, None, None, (0.25, 0.5), (1.0, 2.5), (1.0, 2.5)),
+    queue_s=Distribution(5, 0.002, None, None, None, (0.0, 0.3), (0.0, 0.3), (0.0, 0.3)),
+    itl_s=Distribution(3421, 0.0281, 0.0279, 0.0312, 0.04),
+    tpot_s=Distribution(4, 0.0102, 0.01, 0.011, 0.012),
+    e2e_s=Distribution(4, 12.4, None, None, None, (10.0, 15.0), (15.0, 20.0), (20.0, None)),
+    generation_tokens_per_s=34.2,
+    prefill_tokens_per_s=1402.0,
+    prefix_cache=PrefixCache(True, 0.924, 0.81, 96_231, 8_120, 1600),
+    mtp=Mtp(0.812, 2.62, (0.912, 0.72, 0.551), 1021),
+    last=(LastRequests(17.0, 1, 8.32, 97_851, 96_231, 1620), LastRequests(130.0, 2, 0.41, 97_513, 97_001, 512)),
+)
+IDLE = Reading(
+    window_s=30.0,
+    running=0,
+    waiting=0,
+    kv_used=0.0,
+    preemptions=0,
+    prefix_cache=PrefixCache(True, None, 0.81, 0, 0, 1600),
+)
+PRESETS = (
+    Preset("qwen3.8-27b-nvfp4-100k", "unsloth/Qwen3.8-27B-NVFP4", "the default: MTP off, prefix cache on"),
+    Preset("qwen3.8-27b-nvfp4-100k-mtp", "unsloth/Qwen3.8-27B-NVFP4", "the same with MTP"),
+    Preset("qwen3.8-27b-nvfp4-122k-single", "unsloth/Qwen3.8-27B-NVFP4", "the public recipe"),
+)
+BROKEN = Problem(
+    "typo", Path("typo.yaml"), PresetError("typo.yaml:4: no flag --max-modle-len", "", "did you mean `max-model-len`?")
+)
+
+
+@dataclass
+class FakeServer:
+    """A server that is what it is told to be; `calls` says what was asked of it."""
+
+    now: ServerStatus = field(default_factory=ServerStatus)
+    calls: list[str] = field(default_factory=list)
+    start_error: ConsoleError | None = None
+    after_start: ServerStatus = READY
+    endpoint_now: Any = None
+    hold: threading.Event = field(default_factory=threading.Event)
+    """A stop waits for it when `slow` is set."""
+    slow: bool = False
+
+    def status(self, *, probe: bool = True) -> ServerStatus:  # noqa: ARG002
+        return self.now
+
+    def start(self, preset: Preset, **_: object) -> None:
+        self.calls.append(f"start {preset.name}")
+        if self.start_error:
+            raise self.start_error
+
+    def follow_start(self, timeout_s: float | None = None) -> Iterator[ServerStatus]:  # noqa: ARG002
+        self.calls.append("follow")
+        self.now = self.after_start
+        yield self.now
+
+    def stop(self, *, on_event: Callable[[str], None], reason: str = "down") -> StopReport:  # noqa: ARG002
+        self.calls.append("stop")
+        on_event("asked the keeper; 3 processes are left")
+        if self.slow:
+            self.hold.wait(10)
+        self.now = ServerStatus()
+        return StopReport("its keeper", 0.1)
+
+    def endpoint(self) -> Any:
+        return self.endpoint_now
+
+    def preset(self) -> Preset | None:
+        return PRESETS[0]
+
+    def baseline(self) -> str | None:
+        return None
+
+    def secrets(self) -> frozenset[str]:
+        return frozenset({"hunter22"})
+
+
+@dataclass
+class FakeGpus:
+    """Cards that never change."""
+
+    report: GpuReport
+
+    def read(self) -> GpuReport:
+        return self.report
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass
+class House:
+    """Services on fakes, and what was asked of them."""
+
+    server: FakeServer = field(default_factory=FakeServer)
+    cards: GpuReport = CARDS
+    problems: tuple[Problem, ...] = ()
+    demo: bool = False
+    run_error: ConsoleError | None = None
+    calls: list[str] = field(default_factory=list)
+    plan_run: Callable[[str, Preset], Any] | None = None
+
+    def services(self) -> Services:
+        def start_run(kind: str, preset: Preset) -> str:
+            self.calls.append(f"run {kind} {preset.name}")
+            if self.run_error:
+                raise self.run_error
+            return "r1"
+
+        def adopt(run_id: str, arm: str) -> Path:
+            self.calls.append(f"adopt {run_id} {arm}")
+            return Path("new.yaml")
+
+        return Services(
+            paths=Paths.from_env(),
+            server=cast(Server, self.server),
+            catalog=lambda: Catalog({preset.name: preset for preset in PRESETS}, self.problems),
+            open_gpus=lambda: FakeGpus(self.cards),
+            start_run=start_run,
+            stop_run=lambda: self.calls.append("stop run"),
+            adopt=adopt,
+            demo=self.demo,
+            plan_run=self.plan_run,
+        )
+
+    def app(self) -> ConsoleApp:
+        return ConsoleApp(self.services())
+
+
+def screen_text(app: App[Any]) -> str:
+    """What stands on the screen, a line a row."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+
+
+async def until(pilot: Pilot[Any], condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Wait for a condition; the screen is in the failure."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"never came true; the screen:\n{screen_text(pilot.app)}")
+        await pilot.pause(0.02)
+
+
+async def shows(pilot: Pilot[Any], *texts: str) -> str:
+    """Wait until all of these stand on the screen; the screen."""
+    await until(pilot, lambda: all(text in screen_text(pilot.app) for text in texts))
+    return screen_text(pilot.app)

@@ -1,0 +1,176 @@
+"""Plans: arms, what differs, order, sizes, and that no secret reaches a file."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from console.errors import UsageError
+from console.lab.arms import chunk_notes, effective_chunk
+from console.lab.order import balanced_order
+from console.lab.plan import Plan, make_plan
+from console.lab.shapes import shape_for
+from console.presets import Preset, apply_overrides
+
+MTP = {"method": "mtp", "num_speculative_tokens": 3}
+ARGS: dict[str, Any] = {
+    "max-model-len": 102400,
+    "max-num-batched-tokens": 2048,
+    "max-num-seqs": 2,
+    "enable-prefix-caching": True,
+}
+
+
+def _preset(lab: dict[str, Any] | None = None, **args: Any) -> Preset:
+    extra = {key.replace("_", "-"): value for key, value in args.items()}
+    return Preset("p", "m", args={**ARGS, **extra}, lab=lab or {})
+
+
+def _overrides(plan: Plan) -> dict[str, dict[str, Any]]:
+    return {arm.name: dict(arm.overrides) for arm in plan.arms}
+
+
+def test_mtp_takes_the_arm_that_the_preset_names() -> None:
+    plan = make_plan("mtp", _preset({"mtp": {"speculative-config": MTP}}), seed=1)
+    assert _overrides(plan) == {"off": {}, "on": {"speculative-config": MTP}}
+    assert plan.differs == ("speculative-config",)
+    assert plan.preset_of("on").speculative == MTP
+    assert plan.preset_of("off").speculative is None
+
+
+def test_mtp_on_a_preset_that_speculates_takes_it_away() -> None:
+    plan = make_plan("mtp", _preset(speculative_config=MTP), seed=1)
+    assert _overrides(plan) == {"off": {"speculative-config": None}, "on": {}}
+    assert plan.preset_of("off").speculative is None
+
+
+def test_mtp_has_a_sensible_arm_without_any_help() -> None:
+    plan = make_plan("mtp", _preset(), seed=1)
+    assert plan.preset_of("on").speculative == {"method": "mtp", "num_speculative_tokens": 2}
+
+
+def test_mtp_with_several_depths() -> None:
+    plan = make_plan("mtp", _preset({"mtp": {"speculative-config": MTP}}), arms=["1", "n2"], seed=1)
+    assert [arm.name for arm in plan.arms] == ["off", "n1", "n2"]
+    assert plan.preset_of("n2").speculative == {"method": "mtp", "num_speculative_tokens": 2}
+
+
+def test_chunk_budgets_as_given_and_in_blocks() -> None:
+    assert [arm.name for arm in make_plan("chunk", _preset(), arms=["512", "2048"]).arms] == ["512", "2048"]
+    plan = make_plan("chunk", _preset({"chunk": ["1x", "2x"]}), block_tokens=1600)
+    # k blocks and what all streams decode: 2 streams of one token.
+    assert [arm.name for arm in plan.arms] == ["1602", "3202"]
+    speculating = make_plan("chunk", _preset({"chunk": ["1x", 4096]}, speculative_config=MTP), block_tokens=256)
+    assert [arm.name for arm in speculating.arms] == ["264", "4096"]
+
+
+def test_what_runs_today_is_what_the_other_budgets_have_to_beat() -> None:
+    plan = make_plan("chunk", _preset({"chunk": [512, 2048, 4096]}))
+    assert [arm.name for arm in plan.arms] == ["2048", "512", "4096"]
+
+
+def test_an_unknown_block_is_said() -> None:
+    assert any("1600" in note for note in make_plan("chunk", _preset(), arms=["512", "2048"]).notes)
+    assert not any("no server" in note for note in make_plan("mtp", _preset(), block_tokens=256).notes)
+
+
+def test_equal_and_starving_budgets_are_named_before_the_start() -> None:
+    presets = [_preset(max_num_batched_tokens=budget) for budget in (1600, 2048, 3200)]
+    assert [effective_chunk(preset, 1600, 0) for preset in presets] == [1600, 1600, 3200]
+    assert [effective_chunk(preset, 1600, 1) for preset in presets] == [0, 1600, 1600]
+    notes = list(chunk_notes(presets, 1600))
+    assert "starves" in notes[0]
+    assert "equal to 1600 in effect" in notes[1]
+    off = apply_overrides(presets[0], {"enable-prefix-caching": False})
+    assert effective_chunk(off, 1600, 0) is None
+
+
+def test_aa_has_two_equal_arms() -> None:
+    plan = make_plan("aa", _preset(), seed=3)
+    assert plan.differs == ()
+    assert plan.preset_of("a1") == plan.preset_of("a2")
+
+
+def test_custom_and_named_experiments() -> None:
+    plan = make_plan("custom", _preset(), a={"max-num-seqs": 4}, b={"max-num-seqs": 8, "env.X": "1"})
+    assert set(plan.differs) == {"max-num-seqs", "env.X"}
+    named = make_plan("graphs", _preset({"graphs": {"enforce-eager": True}}))
+    assert _overrides(named) == {"base": {}, "changed": {"enforce-eager": True}}
+
+
+def test_changes_for_all_arms_do_not_count_as_a_difference() -> None:
+    plan = make_plan("mtp", _preset(), changes={"max-num-seqs": 1})
+    assert plan.differs == ("speculative-config",)
+    assert plan.preset_of("off").args["max-num-seqs"] == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "words"),
+    [
+        ("nonsense", {}, "no experiment"),
+        ("custom", {}, "needs its arms"),
+        ("mtp", {"size": "huge"}, "size"),
+        ("mtp", {"rounds": 0}, "rounds"),
+        ("mtp", {"arms": ["x"]}, "no MTP arm"),
+        ("chunk", {"arms": ["512"]}, "two or more"),
+        ("chunk", {"arms": ["512", "512"]}, "two or more"),
+        ("chunk", {"arms": ["big", "2048"]}, "no chunk budget"),
+        ("aa", {"arms": ["1"]}, "no --arms"),
+        ("custom", {"a": {"max-num-seqs": 2}, "b": {"max-num-seqs": 2}}, "equal"),
+        ("mtp", {"a": {}}, "no --a"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_fix(kind: str, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words) as caught:
+        make_plan(kind, _preset(), **options)
+    assert caught.value.fix
+
+
+def test_quick_is_one_small_round() -> None:
+    plan = make_plan("mtp", _preset(), quick=True, rounds=9, size="full")
+    assert (plan.rounds, plan.size, len(plan.order)) == (1, "small", 2)
+
+
+@pytest.mark.parametrize("arms", [["a", "b"], ["a", "b", "c"]])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_order_is_balanced_and_mirrored(arms: list[str], seed: int) -> None:
+    rounds = 2 * len(arms)
+    order = balanced_order(arms, rounds, seed)
+    turns = [order[i : i + len(arms)] for i in range(0, len(order), len(arms))]
+    assert all(sorted(turn) == arms for turn in turns)
+    assert all(turns[i + 1] == turns[i][::-1] for i in range(0, rounds, 2))
+    assert set(Counter(turn[0] for turn in turns).values()) == {2}
+    assert order == balanced_order(arms, rounds, seed)
+
+
+def test_both_arms_come_first_for_some_seed() -> None:
+    assert {balanced_order(["a", "b"], 1, seed)[0] for seed in range(20)} == {"a", "b"}
+
+
+def test_a_plan_survives_its_file() -> None:
+    plan = make_plan("mtp", _preset({"mtp": {"speculative-config": MTP}}), seed=7)
+    assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+
+
+def test_no_secret_reaches_the_plans_file() -> None:
+    preset = Preset("p", "m", env={"VLLM_API_KEY": "hush-hush"}, secrets=frozenset({"VLLM_API_KEY"}))
+    text = json.dumps(make_plan("mtp", preset).to_json())
+    assert "hush-hush" not in text
+    again = Plan.from_json(json.loads(text), {"VLLM_API_KEY": "hush-hush"})
+    assert again.base.api_key == "hush-hush"
+
+
+def test_a_short_context_shortens_the_prefix() -> None:
+    shape = shape_for("full", 1600, 8192)
+    assert shape.prefix_tokens + shape.turns * shape.turn_tokens <= 8192 * 0.8
+    assert shape_for("full", 1600, None).prefix_tokens == 16400
+
+
+def test_the_estimate_grows_with_rounds_and_starts() -> None:
+    short, long = (make_plan("mtp", _preset(), rounds=n, start_s=10).estimate_s for n in (1, 4))
+    assert long == pytest.approx(4 * short, abs=0.5)
+    slower = make_plan("mtp", _preset(), rounds=1, start_s=400).estimate_s
+    assert slower == pytest.approx(short + 2 * 390, abs=0.2)

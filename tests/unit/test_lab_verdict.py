@@ -1,0 +1,107 @@
+"""The overall verdict: what it takes to say adopt, and what each thing that is wrong makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from console.lab.verdict import ArmState, Finding, overall
+
+OFF = ArmState("off", 3, probes={"tool_call": (8, 8)})
+ON = ArmState("on", 3, speculates=True, acceptance=(0.8, 0.78), probes={"tool_call": (8, 8)})
+
+
+def _found(name: str, verdict: str, ratio: float | None = 0.5) -> Finding:
+    bounds = (None, None) if ratio is None else (ratio * 0.98, ratio * 1.02)
+    return Finding(name, name, verdict, ratio, *bounds)
+
+
+FAST = [_found("decode.tpot_s", "better"), _found("agent.ttft_cold_s", "equivalent", 1.0)]
+
+
+def test_faster_and_nothing_else_worse_is_adopted() -> None:
+    verdict = overall("mtp", 3, OFF, ON, FAST)
+    assert verdict.overall == "adopt"
+    assert "decode.tpot_s -50.0 % [-51.0 %, -49.0 %]: better" in verdict.sentence
+    assert len(verdict.why) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "result"),
+    [
+        (("better", "undecided"), "adopt"),
+        (("better", "worse"), "keep"),
+        (("worse", "equivalent"), "keep"),
+        (("equivalent", "equivalent"), "keep"),
+        (("equivalent", "better"), "keep"),
+        (("undecided", "better"), "undecided"),
+        (("undecided", "equivalent"), "undecided"),
+    ],
+)
+def test_speed_decides_by_text_first(words: tuple[str, str], result: str) -> None:
+    findings = [_found("decode.tpot_s", words[0]), _found("agent.ttft_cold_s", words[1], 1.2)]
+    assert overall("mtp", 3, OFF, ON, findings).overall == result
+
+
+def test_for_chunk_budgets_any_measure_may_decide() -> None:
+    findings = [_found("decode.tpot_s", "equivalent", 1.0), _found("agent.ttft_cold_s", "better", 0.9)]
+    small, large = ArmState("512", 3), ArmState("2048", 3)
+    assert overall("chunk", 3, small, large, findings).overall == "adopt"
+
+
+def test_a_trade_says_from_where_on_it_pays() -> None:
+    findings = [_found("decode.tpot_s", "better"), _found("agent.ttft_warm_s", "worse", 3.0)]
+    verdict = overall("mtp", 3, OFF, ON, findings, break_even=98.4)
+    assert verdict.overall == "keep"
+    assert verdict.sentence.endswith("it pays for answers of more than about 98 tokens")
+
+
+@pytest.mark.parametrize(
+    ("arm", "words"),
+    [
+        (replace(ON, acceptance=(0.8, 0.1)), "acceptance fell from 80% to 10%"),
+        (replace(ON, acceptance=(0.0, 0.0)), "not one draft was accepted"),
+        (replace(ON, probes={"tool_call": (6, 8)}), "tool_call holds in 6 of 8 on on, in 8 of 8 on off"),
+    ],
+)
+def test_speed_alone_is_not_enough(arm: ArmState, words: str) -> None:
+    verdict = overall("mtp", 3, OFF, arm, FAST)
+    assert verdict.overall == "keep"
+    assert words in verdict.sentence
+
+
+def test_what_no_arm_can_do_is_not_held_against_one() -> None:
+    off, on = replace(OFF, probes={"tool_call": (0, 8)}), replace(ON, probes={"tool_call": (0, 8)})
+    assert overall("mtp", 3, off, on, FAST).overall == "adopt"
+
+
+def test_a_crash_is_a_result() -> None:
+    verdict = overall("mtp", 0, OFF, replace(ON, crashes=("the engine died", "the engine died")), [])
+    assert verdict.overall == "keep"
+    assert "on crashed (2 of its boots): the engine died" in verdict.sentence
+
+
+def test_a_base_that_crashes_makes_the_run_invalid() -> None:
+    assert overall("mtp", 0, replace(OFF, crashes=("no",)), ON, []).overall == "invalid"
+
+
+def test_no_valid_round_is_invalid_with_its_reason() -> None:
+    verdict = overall("mtp", 0, OFF, replace(ON, invalid=("foreign traffic: 3 requests",)), [])
+    assert verdict.overall == "invalid"
+    assert "foreign traffic" in verdict.sentence
+
+
+def test_one_round_suggests() -> None:
+    verdict = overall("mtp", 1, OFF, ON, [_found("decode.tpot_s", "undecided")])
+    assert verdict.overall == "undecided"
+    assert "only suggests" in verdict.sentence
+
+
+def test_equal_arms_give_the_noise_floor() -> None:
+    findings = [_found("decode.tpot_s", "undecided", 1.01), _found("agent.ttft_cold_s", "worse", 1.05)]
+    verdict = overall("aa", 3, ArmState("a1", 3), ArmState("a2", 3), findings)
+    assert verdict.overall == "keep"
+    assert "±2.0 %" in verdict.sentence
+    assert "chance" in verdict.sentence
+    assert overall("aa", 1, ArmState("a1", 1), ArmState("a2", 1), findings).overall == "undecided"
