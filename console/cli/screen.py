@@ -15,9 +15,10 @@ from console.presets import Preset
 
 def tui(args: argparse.Namespace) -> int:
     """Run the console on the terminal until its user quits; the server and a run stay."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    # Textual draws on stderr.
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         raise UsageError(
-            "the console needs a terminal", "stdin or stdout is none", "for scripts: `qwen-console status --json`"
+            "the console needs a terminal", "stdin, stdout or stderr is none", "for scripts: `qwen-console status --json`"
         )
     from console.tui.app import run
     from console.tui.services import Services

@@ -17,6 +17,7 @@ from console.metrics.vllm import Counters
 WINDOW_S = 30.0
 MIN_WINDOW_S = 10.0
 """Below this a figure is noise: one chunk of a prefill outlasts it."""
+_SLACK_S = 0.5
 _KEPT = 4096
 _LAST = 8
 
@@ -88,6 +89,9 @@ class Feed:
         found = window.reading(self._window_start(), self._ring[-1], self._base)
         now = self._clock()
         last = tuple(replace(requests, age_s=max(0.0, now - at)) for at, requests in reversed(self._last))
+        if found.window_s is not None and found.window_s < MIN_WINDOW_S - _SLACK_S:
+            # Means are exact over any span; a rate over a few seconds of chunked prefill is noise.
+            found = replace(found, prompt_tokens_per_s=None, generation_tokens_per_s=None)
         return replace(found, last=last)
 
     def lifetime(self, base: Counters | None = None) -> Reading:

@@ -55,7 +55,7 @@ def diagnosis_story(found: Diagnosis, width: int, height: int) -> list[Line]:
     what = list(_wrapped("✖", found.what, width, "bad"))
     why = list(_wrapped("why", found.why, width, "")) if found.why else []
     fix = list(_wrapped("fix", found.fix, width, "strong")) if found.fix else []
-    room = max(1, height - len(what) - len(fix))
+    room = max(1, height - len(what) - len(fix) - 1)
     if len(why) > room:
         why = [*why[: room - 1], (*why[room - 1], (" …", "dim"))]
     lines = [*what, *why, *fix]

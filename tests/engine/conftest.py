@@ -12,6 +12,7 @@ from tests.console_process import Console, write_preset
 from tests.engine.install import Engine
 
 PresetMaker = Callable[..., str]
+DEAD_PROXY = {"HTTP_PROXY": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9", "ALL_PROXY": "http://127.0.0.1:9"}
 
 _PRESET = """\
 description: the real engine on a CPU

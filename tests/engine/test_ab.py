@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.console_process import Console, wait_until
-from tests.engine.conftest import PresetMaker
+from tests.engine.conftest import DEAD_PROXY, PresetMaker
 
 pytestmark = [pytest.mark.engine, pytest.mark.core]
 
@@ -61,6 +61,7 @@ def test_mtp_is_measured_against_off_and_what_ran_before_runs_again(console: Con
 
 def test_chunk_budgets_are_measured_and_proved_from_the_log(console: Console, make_preset: PresetMaker) -> None:
     name = make_preset("plain", prefix=False)
+    console.env |= {"VLLM_API_KEY": "sesame-open"} | DEAD_PROXY
     words = ("ab", "chunk", "--preset", name, "--arms", "512,2048", "--quick", "--json")
     run = console(*words, timeout=900).json
     assert run["state"] == "done"

@@ -11,11 +11,9 @@ import pytest
 
 from tests.console_process import Console, wait_until
 from tests.engine import truth
-from tests.engine.conftest import PresetMaker
+from tests.engine.conftest import DEAD_PROXY, PresetMaker
 
 pytestmark = [pytest.mark.engine, pytest.mark.core]
-
-DEAD_PROXY = {"HTTP_PROXY": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9", "ALL_PROXY": "http://127.0.0.1:9"}
 
 
 def near(shown: float, true: float, slack_s: float = 0.0) -> bool:

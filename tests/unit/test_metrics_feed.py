@@ -104,6 +104,19 @@ def test_the_window_is_the_newest_pair_that_spans_it(server: Server, feed: Feed,
     assert feed.lifetime().ttft_s.n == 13
 
 
+def test_a_few_seconds_give_means_but_no_rate(server: Server, feed: Feed, clock: Clock) -> None:
+    set_page(server, page("prefix", 0))
+    feed.update()
+    clock.now += 4
+    set_page(server, page("prefix", 1))
+    young = feed.update()
+    assert young.ttft_s.mean is not None
+    assert young.generation_tokens_per_s is None
+    assert young.prompt_tokens_per_s is None
+    clock.now += 7
+    assert (feed.update().generation_tokens_per_s or 0) > 0
+
+
 def test_last_requests_stand_beside_the_window(server: Server, feed: Feed, clock: Clock) -> None:
     set_page(server, page("prefix", 0))
     assert feed.update().last == ()
