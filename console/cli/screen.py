@@ -11,6 +11,7 @@ from console.endpoint import Endpoint, normal_url
 from console.errors import UsageError
 from console.gpu.sample import GpuSource
 from console.presets import Preset
+from console.tui.services import Services
 
 
 def tui(args: argparse.Namespace) -> int:
@@ -18,13 +19,18 @@ def tui(args: argparse.Namespace) -> int:
     # Textual draws on stderr.
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         raise UsageError(
-            "the console needs a terminal", "stdin, stdout or stderr is none", "for scripts: `qwen-console status --json`"
+            "the console needs a terminal",
+            "stdin, stdout or stderr is none",
+            "for scripts: `qwen-console status --json`",
         )
     from console.tui.app import run
-    from console.tui.services import Services
 
-    house = House.of(args)
     watched = Endpoint(normal_url(args.url)) if args.url else None
+    return run(services(House.of(args), watched, low_bandwidth=args.low_bandwidth))
+
+
+def services(house: House, watched: Endpoint | None = None, *, low_bandwidth: bool = False) -> Services:
+    """What the screens need, from the floors below."""
 
     def open_gpus() -> GpuSource:
         return house.gpus(house.server.endpoint() if house.demo else None)
@@ -44,7 +50,7 @@ def tui(args: argparse.Namespace) -> int:
 
         return write(house.paths, run_id, arm)
 
-    services = Services(
+    return Services(
         paths=house.paths,
         server=house.server,
         catalog=house.catalog,
@@ -55,6 +61,5 @@ def tui(args: argparse.Namespace) -> int:
         demo=house.demo,
         watched=watched,
         default_preset=DEFAULT_PRESET,
-        low_bandwidth=args.low_bandwidth,
+        low_bandwidth=low_bandwidth,
     )
-    return run(services)

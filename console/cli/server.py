@@ -27,6 +27,7 @@ def up(args: argparse.Namespace) -> int:
     """Start a preset and stream its phases until it is ready."""
     house = House.of(args)
     preset = apply_overrides(house.preset(args.preset), parse_assignments(args.changes))
+    _refuse_during_a_run(house)
     running = house.server.status()
     same = running.preset == preset.name and not args.changes
     if same and running.state is State.READY:
