@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import App
-from textual.binding import Binding
 from textual.message import Message
 
 from console.errors import ConsoleError
 from console.server.status import ServerStatus, State
 from console.tui import run_lines
 from console.tui.actions import Actions
-from console.tui.commands import COMMANDS, Command, ConsoleCommands, bindings
+from console.tui.commands import COMMANDS, Bindings, Command, ConsoleCommands, bindings_everywhere
 from console.tui.farewell import crash_report, farewell
 from console.tui.intents import Intents
 from console.tui.leaving import Leaving
@@ -58,7 +57,7 @@ class ConsoleApp(App[int]):
     TITLE = "qwen-console"
     COMMANDS: ClassVar = {ConsoleCommands}
     COMMAND_PALETTE_BINDING = "colon"
-    BINDINGS: ClassVar[list[Binding | tuple[str, str] | tuple[str, str, str]]] = bindings()
+    BINDINGS: ClassVar[Bindings] = bindings_everywhere()
 
     def __init__(self, services: Services) -> None:
         super().__init__()
@@ -87,14 +86,15 @@ class ConsoleApp(App[int]):
         """From here on a signal ends the console in order."""
         self._leaving.watch()
 
-    def on_ready(self) -> None:
+    @on(Dashboard.Up)
+    def _show_first_frame(self) -> None:
         """The first frame is painted before any source is touched."""
         self.dashboard.tell_situation(self.situation)
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
         self.app_suspend_signal.subscribe(self, lambda _: self._each(Poller.pause))
-        self.app_resume_signal.subscribe(self, lambda _: self._each(Poller.resume))
+        self.app_resume_signal.subscribe(self, lambda _: self._resume())
         for poller in self._pollers.values():
             self.run_worker(
                 poller.run(self.dashboard.post_message, self._poll_failed),
@@ -102,6 +102,11 @@ class ConsoleApp(App[int]):
                 group=poller.name,
                 exit_on_error=False,
             )
+
+    def _resume(self) -> None:
+        """Back from a suspension: the terminal has forgotten everything, and Textual paints only what changed."""
+        self._each(Poller.resume)
+        self.screen.refresh(layout=True)
 
     def _make_pollers(self) -> dict[str, Poller]:
         pace = _SLOW if self.services.low_bandwidth else 1.0
@@ -181,7 +186,7 @@ class ConsoleApp(App[int]):
 
     def know(self, **changes: object) -> None:
         """Learn something: the footer follows."""
-        entry = self.dashboard.selected
+        entry = self.dashboard.lower.selected
         changes |= {"selected": entry.name if entry else None, "broken": bool(entry and entry.error)}
         before, self.situation = self.situation, replace(self.situation, **changes)  # type: ignore[arg-type]
         if before != self.situation:

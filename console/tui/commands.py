@@ -190,6 +190,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "quit", ("q", "ctrl+q"), "q ctrl+q", "quit", "leave the console; server and A/B run go on", _CONSOLE, "quit"
     ),
+    Command("suspend", ("ctrl+z",), "ctrl+z", "suspend", "to the shell; `fg` comes back", _CONSOLE),
     Command("ask_quit", ("ctrl+c",), "ctrl+c", "quit?", "ask: quit, or stop the server first", _CONSOLE),
 )
 
@@ -199,19 +200,24 @@ def by_name(name: str) -> Command:
     return next(command for command in COMMANDS if command.name == name)
 
 
-def bindings() -> list[Binding | tuple[str, str] | tuple[str, str, str]]:
-    """One Textual binding a command."""
-    return [
-        Binding(
-            ",".join(command.keys),
-            f"command('{command.name}', '{command.argument}')",
-            command.title,
-            show=False,
-            id=f"{command.name}{command.argument}",
-            tooltip=command.help,
-        )
-        for command in COMMANDS
-    ]
+Bindings = list[Binding | tuple[str, str] | tuple[str, str, str]]
+_EVERYWHERE = ("palette", "quit", "ask_quit", "suspend")
+
+
+def bindings() -> Bindings:
+    """One Textual binding a command, for the dashboard."""
+    return [_binding(command, command.keys) for command in COMMANDS]
+
+
+def bindings_everywhere() -> Bindings:
+    """What holds on every screen: keys that no screen means otherwise."""
+    return [_binding(c, tuple(key for key in c.keys if len(key) > 1)) for c in COMMANDS if c.name in _EVERYWHERE]
+
+
+def _binding(command: Command, keys: tuple[str, ...]) -> Binding:
+    action = f"app.command('{command.name}', '{command.argument}')"
+    name = f"{command.name}{command.argument}"
+    return Binding(",".join(keys), action, command.title, show=False, id=name, tooltip=command.help)
 
 
 def footer(now: Situation) -> Iterator[tuple[str, str, bool, int]]:

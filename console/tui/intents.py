@@ -13,7 +13,7 @@ from console.tui.commands import by_name
 from console.tui.help_lines import help_lines
 from console.tui.log_lines import pretty
 from console.tui.pollers import in_thread
-from console.tui.screens.modal import Question, Trouble
+from console.tui.screens.modal import INTERRUPT, Question, Trouble
 from console.tui.screens.pager import Pager
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Intents:
 
     def do_start(self) -> None:
         """Start the selected preset, or switch to it."""
-        entry = self._app.dashboard.selected
+        entry = self._app.dashboard.lower.selected
         if entry is None:
             return
         if entry.preset is None:
@@ -103,7 +103,7 @@ class Intents:
         self._plan("aa")
 
     def _plan(self, kind: str) -> None:
-        entry = self._app.dashboard.selected
+        entry = self._app.dashboard.lower.selected
         if entry and entry.preset:
             self._app.run_worker(
                 self._plan_and_ask(kind, entry.preset), group="plan", exclusive=True, exit_on_error=False
@@ -140,7 +140,7 @@ class Intents:
         """The run over the whole screen."""
 
         def content(width: int) -> tuple[str, Sequence[Line]]:
-            run = self._app.dashboard.run_shown
+            run = self._app.dashboard.lower.run
             return run_lines.title(run), run_lines.full(run, width) if run else run_lines.nothing()
 
         self._app.push_screen(Pager(content, follow=False, simulated=self._app.simulated))
@@ -149,26 +149,26 @@ class Intents:
         """The log over the whole screen."""
 
         def content(_: int) -> tuple[str, Sequence[Line]]:
-            path, lines = self._app.dashboard.log_shown
-            return f"log {path or ''}", [pretty(text) for text in lines]
+            lower = self._app.dashboard.lower
+            return f"log {lower.log_path or ''}", [pretty(text) for text in lower.log_text]
 
         self._app.push_screen(Pager(content, follow=True, simulated=self._app.simulated))
 
     def do_next_view(self) -> None:
         """The other half of the lower area."""
-        self._app.dashboard.next_view()
+        self._app.dashboard.lower.other_half()
 
     def do_up(self) -> None:
         """The preset above."""
-        self._select(lambda: self._app.dashboard.move(-1))
+        self._select(lambda: self._app.dashboard.lower.move(-1))
 
     def do_down(self) -> None:
         """The preset below."""
-        self._select(lambda: self._app.dashboard.move(1))
+        self._select(lambda: self._app.dashboard.lower.move(1))
 
     def do_select(self, number: str) -> None:
         """The preset of that number."""
-        self._select(lambda: self._app.dashboard.select(int(number) - 1))
+        self._select(lambda: self._app.dashboard.lower.select(int(number) - 1))
 
     def _select(self, move: Callable[[], None]) -> None:
         move()
@@ -186,18 +186,25 @@ class Intents:
         """Leave; nothing else ends."""
         self._app.exit(0)
 
+    def do_suspend(self) -> None:
+        """To the shell; what is shown rests meanwhile."""
+        self._app.action_suspend_process()
+
     def do_ask_quit(self) -> None:
-        """^C means different things to different people: ask."""
+        """^C means different things to different people: ask. A second one, whoever gets it first, means it."""
+        if isinstance(self._app.screen, Question):
+            self._app.screen.action_interrupt()
+            return
         now = self._app.situation
         stays = "The A/B run goes on." if now.run else "The server stays up." if now.alive else "No server runs."
 
         def answered(key: str | None) -> None:
-            if key in ("q", "^C"):
+            if key in ("q", INTERRUPT):
                 self._app.exit(0)
             elif key == "x":
                 self._app.carry_out(by_name("stop"))
 
-        answers = [("q", "quit"), ("^C", "quit")]
+        answers = [("q", "quit"), (INTERRUPT, "quit")]
         if now.run or now.alive:
             answers.append(("x", "stop the run" if now.run else "stop the server"))
         self._app.push_screen(Question("quit?", [f"Leave the console? {stays}"], answers), answered)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from console import units
@@ -59,22 +59,21 @@ def run_lines(run: RunView, width: int) -> list[Line]:
 
 def full(run: RunView, width: int) -> list[Line]:
     """The run with nothing left out."""
-    lines = [*run_lines(run, width), ()]
-    if run.verdict and run.verdict.why:
-        lines += [
-            line("reasons", "title"),
-            *(row for why in run.verdict.why for row in wrapped(f"· {why}", width, indent="  ")),
-        ]
-    if run.warnings:
-        lines += [(), line("to know", "title")]
-        lines += [row for text in run.warnings for row in wrapped(f"· {text}", width, "dim", indent="  ")]
-    lines += [
+
+    def listed(title: str, texts: Sequence[str], tone: str = "") -> list[Line]:
+        rows = [row for text in texts for row in wrapped(f"· {text}", width, tone, indent="  ")]
+        return [(), line(title, "title"), *rows] if rows else []
+
+    differs = ", ".join(run.differs) or "nothing"
+    about = f"run {run.id} · {run.size}, {run.rounds} rounds · differs in {differs}"
+    return [
+        *run_lines(run, width),
+        *listed("reasons", run.verdict.why if run.verdict else ()),
+        *listed("to know", run.warnings, "dim"),
         (),
-        line(
-            f"run {run.id} · {run.size}, {run.rounds} rounds · differs in {', '.join(run.differs) or 'nothing'}", "dim"
-        ),
+        *wrapped(about, width, "dim"),
+        line(f"qwen-console ab show {run.id}", "dim"),
     ]
-    return [*lines, line(f"qwen-console ab show {run.id}", "dim")]
 
 
 def plan_text(plan: Plan) -> list[str]:
@@ -191,16 +190,22 @@ def _median(metric: Metric, arm: str) -> str:
     return f"{_value(metric.name, number).removesuffix(' tok/s'):>{_VALUE}}"
 
 
+def _signed(ratio: float) -> str:
+    """A ratio as a signed change without its unit; what rounds to nothing has no minus."""
+    return f"{round((ratio - 1) * 100, 1) + 0.0:+.1f}"
+
+
 def _pair(metric: Metric, pair: Comparison, *, two: bool) -> Line:
     name = f"{_short(metric.name):<{_NAME}}" if two else f"{_short(metric.name):<{_NAME}}{pair.arm:<{_VALUE}}"
     medians = "".join(_median(metric, arm) for arm in ((pair.against, pair.arm) if two else (pair.arm,)))
-    span = "" if pair.lo is None or pair.hi is None else f"[{(pair.lo - 1) * 100:+.1f}, {(pair.hi - 1) * 100:+.1f}] %"
+    span = "" if pair.lo is None or pair.hi is None else f"[{_signed(pair.lo)}, {_signed(pair.hi)}] %"
     word, tone = _VERDICTS.get(pair.verdict, (pair.verdict, "")) if pair.ratio is not None else ("", "")
     judged = _judged(metric.name)
+    change = units.NA if pair.ratio is None else f"{_signed(pair.ratio)} %"
     return (
         (name, "" if judged else "dim"),
         (medians, "" if judged else "dim"),
-        (f"{units.change(pair.ratio):>{_CHANGE}}", tone if judged else "dim"),
+        (f"{change:>{_CHANGE}}", tone if judged else "dim"),
         (f"{span:>{_SPAN}}", "dim"),
         (f"  {word}" if judged else "", tone),
     )

@@ -29,6 +29,7 @@ LOG_LINES = 2000
 _LOG_START_BYTES = 128_000
 _LOG_BEHIND_BYTES = 1_000_000
 """Farther behind than this the log is not read through: only its end is seen anyway."""
+_NO_RUN: tuple[str | None, int, float] = (None, 0, 0.0)
 _JOURNAL_REST_S = 5.0
 """A running A/B is read again after this long even if its journal did not grow: its ETA moves."""
 
@@ -48,7 +49,7 @@ class Sources:
         self._log_path: str | None = None
         self._log_offset = 0
         self._log_lines: deque[str] = deque(maxlen=LOG_LINES)
-        self._run_seen: tuple[str | None, int, float] | None = None
+        self._run_seen: tuple[str | None, int, float] = _NO_RUN
 
     def status(self) -> Message:
         """The server, derived from disk, processes and probes."""
@@ -84,6 +85,8 @@ class Sources:
 
     def reading(self) -> Message | None:
         """`/metrics` over the window; when the server is gone, that there is nothing to read, once."""
+        if not self._looked:
+            return None
         if self._status.state not in SERVING:
             self._feed = self._feed_of = None
             told, self._idle_told = self._idle_told, True
@@ -149,14 +152,13 @@ class Sources:
         live = run_is_live(self._services.paths)
         run_id = live or self._newest_run()
         if run_id is None:
-            seen = self._run_seen
-            self._run_seen = (None, 0, 0.0)
-            return None if seen == self._run_seen else RunSeen(None, live=False)
+            seen, self._run_seen = self._run_seen, _NO_RUN
+            return None if seen == _NO_RUN else RunSeen(None, live=False)
         folder = self._services.paths.run(run_id)
         size = _size(str(folder / "journal.jsonl")) * 2 + (live is not None)
         now = time.monotonic()
         seen = self._run_seen
-        if seen is not None and seen[:2] == (run_id, size) and (live is None or now - seen[2] < _JOURNAL_REST_S):
+        if seen[:2] == (run_id, size) and (live is None or now - seen[2] < _JOURNAL_REST_S):
             return None
         self._run_seen = (run_id, size, now)
         from console.lab.view import read_run

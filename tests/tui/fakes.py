@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -158,12 +158,12 @@ class FakeServer:
 
 @dataclass
 class FakeGpus:
-    """Cards that never change."""
+    """The cards that a house has now."""
 
-    report: GpuReport
+    house: House
 
     def read(self) -> GpuReport:
-        return self.report
+        return self.house.cards
 
     def close(self) -> None:
         pass
@@ -193,10 +193,11 @@ class House:
             return Path("new.yaml")
 
         return Services(
-            paths=Paths.from_env(),
+            # Not the folder in which tests make the runs that they show.
+            paths=replace(Paths.from_env(), state=Paths.from_env().state / "console"),
             server=cast(Server, self.server),
             catalog=lambda: Catalog({preset.name: preset for preset in PRESETS}, self.problems),
-            open_gpus=lambda: FakeGpus(self.cards),
+            open_gpus=lambda: FakeGpus(self),
             start_run=start_run,
             stop_run=lambda: self.calls.append("stop run"),
             adopt=adopt,

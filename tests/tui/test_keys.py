@@ -129,7 +129,7 @@ async def test_switching_asks_and_says_what_it_interrupts() -> None:
         app.dashboard.post_message(ReadingSeen(BUSY))
         await until(pilot, lambda: app.situation.requests == 3)
         await pilot.press("2", "enter")
-        await shows(pilot, f"Switch to {SECOND}?", "3 requests are in flight and will be cut off", "y switch")
+        await shows(pilot, f"Switch to {SECOND}?", "3 requests are in flight", "will be cut off", "y switch")
         await pilot.press("escape")
         await pilot.pause()
         assert house.server.calls == []
@@ -291,9 +291,11 @@ async def test_v_shows_the_run_in_full() -> None:
     async with House().app().run_test() as pilot:
         app = await settled(pilot)
         app.dashboard.post_message(RunSeen(run, live=False))
-        await until(pilot, lambda: app.dashboard.run_shown is not None)
+        await until(pilot, lambda: app.dashboard.lower.run is not None)
         await pilot.press("v")
-        await shows(pilot, "reasons", f"qwen-console ab show {run.id}", "agent.prefill_tok/s")
+        await shows(pilot, "reasons", "agent.prefill_tok/s")
+        await pilot.press("end")
+        await shows(pilot, f"qwen-console ab show {run.id}")
         await pilot.press("v")
         await until(pilot, lambda: not isinstance(pilot.app.screen, Pager))
 
@@ -326,7 +328,7 @@ async def test_l_opens_the_log_that_scrolls_and_follows() -> None:
     async with House(FakeServer(READY)).app().run_test(size=(80, 24)) as pilot:
         app = await settled(pilot)
         app.dashboard.post_message(LogSeen("/x.log", lines))
-        await until(pilot, lambda: app.dashboard.log_shown[1] == lines)
+        await until(pilot, lambda: app.dashboard.lower.log_text == lines)
         await pilot.press("l")
         await shows(pilot, "log /x.log", "line 199", " end ")
         await pilot.press("home")
@@ -356,7 +358,7 @@ async def test_the_palette_finds_commands() -> None:
         await pilot.press(":")
         await shows(pilot, "noise floor")
         await pilot.press(*"quit")
-        await shows(pilot, "leave; server and A/B run go on")
+        await shows(pilot, "leave the console; server and A/B run go on")
         await pilot.press("escape")
         await shows(pilot, "hit rate")
         assert app.return_value is None

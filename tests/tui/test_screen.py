@@ -13,7 +13,7 @@ from console.gpu.sample import GpuReport, GpuSample
 from console.lab.view import RunView, read_run
 from console.server.status import ServerStatus, State
 from console.tui.app import ConsoleApp
-from console.tui.messages import CardsSeen, LogSeen, ReadingLost, ReadingSeen, RunSeen, StatusSeen
+from console.tui.messages import LogSeen, ReadingLost, ReadingSeen, RunSeen, StatusSeen
 from tests.tui.fakes import (
     BROKEN,
     BUSY,
@@ -119,8 +119,7 @@ async def test_a_lost_card_is_a_row_with_its_reason(size: tuple[int, int]) -> No
     async with house.app().run_test(size=size) as pilot:
         text = await shows(pilot, "✖ The driver has lost this card", "14.62/15.93")
         assert text.count("gen5 x8") == 1
-        app_of(pilot).dashboard.post_message(CardsSeen(CARDS))
-        app_of(pilot).dashboard.post_message(CardsSeen(CARDS))
+        house.cards = CARDS
         await until(pilot, lambda: screen_text(pilot.app).count("gen5 x8") == 2)
 
 
@@ -195,7 +194,12 @@ def running() -> RunView:
         journal.add("boot-start", n=2, arm="on", round=1, port=1)
         journal.add("step", n=2, text="decode 2/3")
     return replace(
-        read_run(made.folder), state="running", step="round 1/2 · on · decode 2/3", eta_s=90.0, elapsed_s=61.0
+        read_run(made.folder),
+        state="running",
+        verdict=None,
+        step="round 1/2 · on · decode 2/3",
+        eta_s=90.0,
+        elapsed_s=61.0,
     )
 
 
@@ -206,7 +210,7 @@ async def test_a_run_comes_into_view_with_step_progress_and_eta(size: tuple[int,
         run = running()
         app_of(pilot).dashboard.post_message(RunSeen(run, live=True))
         text = await shows(
-            pilot, "A/B MTP · small", "round 1/2 · on · decode 2/3", "about 2 min left", "1 min so far", "✓off  ▸on"
+            pilot, "A/B MTP · small", "round 1/2 · on · decode 2/3", "about 2 min left", "1 min so far", "✓on  ▸off"
         )
         assert f"{run.progress * 100:3.0f} %" in text
         assert "stop run" in text
@@ -280,7 +284,7 @@ async def test_resizing_folds_and_unfolds() -> None:
 async def test_odd_sizes_do_not_break(size: tuple[int, int]) -> None:
     async with House(FakeServer(READY)).app().run_test(size=size) as pilot:
         app_of(pilot).dashboard.post_message(ReadingSeen(BUSY))
-        text = await shows(pilot, "qwen-console", "ready")
+        text = await shows(pilot, "qwen-console", "qwen3.8-27b")
         whole_width(text, size)
 
 

@@ -15,6 +15,7 @@ from console.tui import stories
 from console.tui.widgets.lines import Line, Lines
 
 T = TypeVar("T")
+INTERRUPT = "^C"
 Keys = Sequence[tuple[str, str]]
 """Key and what it does, for the box's last line."""
 
@@ -24,6 +25,8 @@ class Box(ModalScreen[T]):
 
     BINDINGS: ClassVar[list[Binding | tuple[str, str] | tuple[str, str, str]]] = [
         Binding("escape", "close", show=False),
+        Binding("ctrl+c", "interrupt", show=False),
+        Binding("ctrl+q", "app.command('quit', '')", show=False),
         Binding("up,k", "scroll_body(-1)", show=False),
         Binding("down,j", "scroll_body(1)", show=False),
     ]
@@ -57,6 +60,10 @@ class Box(ModalScreen[T]):
         """Nothing was decided."""
         self.dismiss(None)
 
+    def action_interrupt(self) -> None:
+        """^C in a box: away with it."""
+        self.action_close()
+
     def action_scroll_body(self, by: int) -> None:
         """A box higher than the terminal scrolls."""
         self.query_one("#box", VerticalScroll).scroll_relative(y=by, animate=False)
@@ -68,10 +75,9 @@ class Question(Box[str]):
     def __init__(self, title: str, text: Sequence[str], answers: Keys) -> None:
         super().__init__(title, [*answers, ("esc", "back")])
         self._text = text
-        for key, _ in answers:
-            self._bindings.bind(
-                key if len(key) == 1 else {"^C": "ctrl+c"}.get(key, key), f"answer('{key}')", show=False
-            )
+        self._answers = {key for key, _ in answers}
+        for key in self._answers - {INTERRUPT}:
+            self._bindings.bind(key, f"answer('{key}')", show=False)
 
     def body(self, width: int) -> list[Line]:
         """The paragraphs; the first one stands out."""
@@ -79,6 +85,10 @@ class Question(Box[str]):
         for i, part in enumerate(self._text):
             lines += [*([()] if i == 1 else []), *stories.wrapped(part, width, "strong" if i == 0 else "")]
         return lines
+
+    def action_interrupt(self) -> None:
+        """^C answers only a question that offers it."""
+        self.dismiss(INTERRUPT if INTERRUPT in self._answers else None)
 
     def action_answer(self, key: str) -> None:
         """Decided."""

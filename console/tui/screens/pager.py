@@ -45,18 +45,20 @@ class Pager(Screen[None]):
 
     def __init__(self, content: Content, *, follow: bool, simulated: bool) -> None:
         super().__init__()
+        self._panel = Panel("", id="page")
+        self._keys = KeyLine(id="keys")
         self._content = content
         self._top: int | None = None if follow else 0
         self._simulated = simulated
         self._lines: Sequence[Line] = ()
 
     def compose(self) -> ComposeResult:
-        yield Panel("", id="page")
-        yield KeyLine(id="keys")
+        yield self._panel
+        yield self._keys
 
     def on_mount(self) -> None:
         """The keys never change here."""
-        self.query_one("#keys", KeyLine).tell(_KEYS)
+        self._keys.tell(_KEYS)
 
     def on_resize(self, _: Resize) -> None:
         """Wrapped anew."""
@@ -64,7 +66,7 @@ class Pager(Screen[None]):
 
     def tell(self) -> None:
         """Something may have changed."""
-        panel = self.query_one("#page", Panel)
+        panel = self._panel
         title, self._lines = self._content(panel.body_width)
         last = max(0, len(self._lines) - panel.body_height)
         top = last if self._top is None else min(self._top, last)
@@ -78,11 +80,11 @@ class Pager(Screen[None]):
 
     def action_page(self, by: int) -> None:
         """A page less one line."""
-        self.action_move(by * max(1, self.query_one("#page", Panel).body_height - 1))
+        self.action_move(by * max(1, self._panel.body_height - 1))
 
     def action_move(self, by: int) -> None:
         """Some lines; at the end it follows again."""
-        last = max(0, len(self._lines) - self.query_one("#page", Panel).body_height)
+        last = max(0, len(self._lines) - self._panel.body_height)
         top = max(0, min((last if self._top is None else self._top) + by, last))
         self._top = None if top == last and last else top
         self.tell()

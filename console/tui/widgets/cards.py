@@ -32,31 +32,33 @@ class CardRow(Form):
 class Cards(Vertical):
     """All rows under one rule."""
 
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._rule = Form(drawings.CARDS_RULE, id="cards-rule")
+        self._none = Lines(id="no-cards")
+        self._rows = [CardRow(i) for i in range(_EXPECTED)]
+
     def compose(self) -> ComposeResult:
-        yield Form(drawings.CARDS_RULE, id="cards-rule")
-        yield Lines(id="no-cards")
-        for i in range(_EXPECTED):
-            yield CardRow(i)
+        yield self._rule
+        yield self._none
+        yield from self._rows
 
     def on_mount(self) -> None:
         """Before the first look."""
-        for i, row in enumerate(self.query(CardRow)):
+        for i, row in enumerate(self._rows):
             row.tell(GpuSample(index=i))
-        self.query_one("#cards-rule", Form).show("title", "cards", "title")
+        self._rule.show("title", "cards", "title")
 
     def tell(self, report: GpuReport) -> None:
         """Show a look at the cards."""
-        rows = list(self.query(CardRow))
-        for i in range(len(rows), len(report.cards)):
-            rows.append(CardRow(i))
-            self.mount(rows[-1])
-        none = not report.cards
-        self.set_class(none, "-none")
-        self.query_one("#cards-rule", Form).show("title", figures.cards_title(report), "title")
-        if none:
-            problem = report.problem or "no card was found"
-            self.query_one("#no-cards", Lines).show([((" ", ""), (problem, "dim")), line("")])
-        for i, row in enumerate(rows):
+        for i in range(len(self._rows), len(report.cards)):
+            self._rows.append(CardRow(i))
+            self.mount(self._rows[-1])
+        self.set_class(not report.cards, "-none")
+        self._rule.show("title", figures.cards_title(report), "title")
+        if not report.cards:
+            self._none.show([((" ", ""), (report.problem or "no card was found", "dim")), line("")])
+        for i, row in enumerate(self._rows):
             row.display = i < len(report.cards)
-            if row.display and row.is_attached:
+            if row.display:
                 row.tell(report.cards[i])

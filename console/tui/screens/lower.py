@@ -1,0 +1,133 @@
+"""The lower part of the dashboard: presets, A/B run and log, all at once where they fit, else in turns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.app import ComposeResult
+from textual.containers import Container
+from textual.events import Resize
+
+from console import units
+from console.server.status import ServerStatus
+from console.tui import preset_lines, run_lines
+from console.tui.log_lines import pretty
+from console.tui.widgets.lines import Line
+from console.tui.widgets.panel import Panel
+
+if TYPE_CHECKING:
+    from console.lab.view import RunView
+
+_TIMED = 60
+"""A log narrower than this leaves out the time of its lines."""
+
+
+class Lower(Container):
+    """Three panels and what stands in them: the list with its cursor, the run, the log."""
+
+    def __init__(self, *, default_preset: str) -> None:
+        super().__init__(id="lower")
+        self._presets = Panel("presets", id="presets")
+        self._run_panel = Panel("A/B", id="run", join="┬")
+        self._log_panel = Panel("log", id="log", join="┬", end=True)
+        self._default_preset = default_preset
+        self._status = ServerStatus()
+        self._entries: list[preset_lines.Entry] = []
+        self._cursor = 0
+        self.run: RunView | None = None
+        """The A/B run on the screen."""
+        self.log_path: str | None = None
+        self.log_text: tuple[str, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        yield self._presets
+        yield self._run_panel
+        yield self._log_panel
+
+    # --- what stands there
+
+    def tell_status(self, status: ServerStatus) -> None:
+        """Which preset runs."""
+        self._status = status
+        self._draw_presets()
+
+    def tell_presets(self, entries: list[preset_lines.Entry]) -> None:
+        """The list; the cursor stays on its preset, at first it is on the one that runs, else on the default."""
+        wanted = self.selected.name if self.selected else self._status.preset or self._default_preset
+        names = [entry.name for entry in entries]
+        self._entries = entries
+        self._cursor = names.index(wanted) if wanted in names else 0
+        self._draw_presets()
+
+    def tell_run(self, run: RunView | None, *, live: bool) -> None:
+        """The run; one that begins comes into view by itself."""
+        began = live and run is not None and (self.run is None or self.run.id != run.id)
+        self.run = run
+        if began:
+            self._show_half(run=True)
+        self._draw_run()
+
+    def tell_log(self, path: str | None, lines: tuple[str, ...]) -> None:
+        """The log as far as it is kept."""
+        self.log_path, self.log_text = path, lines
+
+    # --- what the user does with it
+
+    @property
+    def selected(self) -> preset_lines.Entry | None:
+        """What is under the cursor."""
+        return self._entries[self._cursor] if self._entries else None
+
+    def move(self, by: int) -> None:
+        """Move the cursor; it stops at the ends."""
+        self.select(max(0, min(len(self._entries) - 1, self._cursor + by)))
+
+    def select(self, index: int) -> None:
+        """Put the cursor on an entry; a number without one does nothing."""
+        if 0 <= index < len(self._entries):
+            self._cursor = index
+            self._draw_presets()
+
+    def other_half(self) -> None:
+        """What is hidden where not all fits."""
+        self._show_half(run=not self.has_class("-run"))
+
+    # --- drawing
+
+    @property
+    def _roomy(self) -> bool:
+        return self.screen.has_class("-wide") and self.screen.has_class("-tall")
+
+    def _show_half(self, *, run: bool) -> None:
+        self.set_class(run, "-run")
+        self.call_after_refresh(self.draw)
+
+    def on_resize(self, _: Resize) -> None:
+        """Panels fold or unfold; their texts are cut anew once they have their size."""
+        self._run_panel.join("┬" if self._roomy else "")
+        self._log_panel.join("" if self._roomy else "┬")
+        self.call_after_refresh(self.draw)
+
+    def draw(self) -> None:
+        """Everything anew, for the sizes that the panels have now."""
+        self._draw_presets()
+        self._draw_run()
+        self.draw_log()
+
+    def _draw_presets(self) -> None:
+        panel = self._presets
+        size = {"width": panel.body_width - 1, "height": panel.body_height}
+        panel.tell("presets", preset_lines.preset_lines(self._entries, self._cursor, self._status, **size))
+
+    def _draw_run(self) -> None:
+        panel, run = self._run_panel, self.run
+        body = run_lines.run_lines(run, panel.body_width - 1) if run else run_lines.nothing()
+        panel.tell(run_lines.title(run), body, "" if self._roomy else "tab presets and log")
+
+    def draw_log(self) -> None:
+        """The end of the log."""
+        panel = self._log_panel
+        timed, rows = panel.body_width > _TIMED, max(1, panel.body_height)
+        lines: list[Line] = [pretty(text, timed=timed) for text in self.log_text[-rows:]]
+        nothing: list[Line] = [((units.NA if self.log_path else "no server has run yet", "dim"),)]
+        panel.tell("log", lines or nothing, "tab A/B" if self.run and not self._roomy else "")

@@ -1,0 +1,153 @@
+"""However the console ends, the terminal is as it was before, and nothing spins."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.tui.terminal import ENTERED, LEFT, SCRIPT, Terminal, terminal
+
+ROOT = str(Path(__file__).parents[2])
+BREAK = """
+import sys
+from console.tui.app import ConsoleApp, run
+from tests.tui.fakes import House
+def broken(self):
+    secret = "hunter22"
+    raise ValueError("boom")
+ConsoleApp._begin = broken
+sys.exit(run(House().services()))
+"""
+
+
+@pytest.fixture(autouse=True)
+def _from_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", ROOT)
+
+
+def restored(console: Terminal) -> bool:
+    """Alternate screen off after it was on, cursor visible, no mouse reports."""
+    after = console.output.rpartition(ENTERED)[2]
+    return LEFT in after and b"\x1b[?25h" in after.rpartition(LEFT)[2] + after
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_restores_the_terminal(number: signal.Signals) -> None:
+    with terminal() as console:
+        console.shows("ready", "2x RTX 5060 Ti")
+        console.send(number)
+        console.until(console.ended)
+        console.read()
+        assert restored(console)
+        assert console.code == 128 + number
+        assert "keeps running on http://127.0.0.1:8000" in console.output.decode()
+
+
+def test_a_signal_under_a_box_does_too() -> None:
+    with terminal() as console:
+        console.shows("ready")
+        console.type(b"x")
+        console.shows("stop it")
+        console.send(signal.SIGTERM)
+        console.until(console.ended)
+        console.read()
+        assert restored(console)
+
+
+@pytest.mark.parametrize("ignore", [False, True], ids=["hangup", "hangup-ignored"])
+def test_a_terminal_that_goes_away_ends_the_console_without_spinning(ignore: bool) -> None:
+    script = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n" if ignore else ""
+    with terminal("-P", "-c", script + SCRIPT) as console:
+        console.shows("ready")
+        before, began = console.cpu_s(), time.monotonic()
+        console.hang_up()
+        console.until(console.ended, seconds=15)
+        assert console.code == 128 + signal.SIGHUP
+        assert before < 20
+        assert time.monotonic() - began < 15
+
+
+def test_q_leaves_at_once_and_says_what_stays() -> None:
+    with terminal() as console:
+        console.shows("ready", " quit ")
+        console.type(b"q")
+        console.until(console.ended)
+        console.read()
+        assert restored(console)
+        assert console.code == 0
+        said = console.output.rpartition(LEFT)[2].decode()
+        assert "`qwen-console down` stops it" in said
+
+
+def test_ctrl_c_asks_instead_of_surprising() -> None:
+    with terminal() as console:
+        console.shows("ready")
+        console.type(b"\x03")
+        console.shows("Leave the console?")
+        assert not console.ended()
+        console.type(b"q")
+        console.until(console.ended)
+        assert console.code == 0
+
+
+def test_over_ssh_the_mouse_is_left_to_the_terminal() -> None:
+    with terminal(env={"SSH_CONNECTION": "10.0.0.1 1 10.0.0.2 22"}) as console:
+        console.shows("ready")
+        console.type(b"q")
+        console.until(console.ended)
+        assert b"\x1b[?1000h" not in console.output
+    with terminal() as console:
+        console.shows("ready")
+        assert b"\x1b[?1000h" in console.output
+
+
+def test_a_fault_of_the_console_restores_the_terminal_and_shows_no_traceback() -> None:
+    with terminal("-P", "-c", BREAK) as console:
+        console.until(console.ended)
+        console.read()
+        assert restored(console)
+        assert console.code == 1
+        said = console.output.rpartition(LEFT)[2].decode()
+        assert "the console itself failed" in said
+        assert "ValueError: boom" in said
+        assert "Traceback" not in said
+        assert "hunter22" not in said
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "screen"), ("TERM", "linux")])
+def test_poor_terminals_get_the_same_text(name: str, value: str) -> None:
+    with terminal(env={name: value}) as console:
+        console.shows("ready", "14.62/15.93", "hit rate")
+        console.type(b"q")
+        console.until(console.ended)
+        assert console.code == 0
+        assert b"38;2;" not in console.output
+
+
+@pytest.mark.parametrize("key", [b"", b"\x1a"], ids=["SIGTSTP", "ctrl+z"])
+def test_a_console_that_is_stopped_and_continued_paints_again(key: bytes) -> None:
+    with terminal() as console:
+        console.shows("ready", " quit ")
+        console.type(key) if key else console.send(signal.SIGTSTP)
+        console.until(lambda: _state(console.pid) == "T")
+        console.read()
+        console.output = b""
+        console.send(signal.SIGCONT)
+        console.shows("hit rate", "ready")
+        console.type(b"q")
+        console.until(console.ended)
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_the_real_command_runs_a_demo_on_a_terminal() -> None:
+    with terminal("-P", "-m", "console", "--demo", size=(120, 40)) as console:
+        console.shows("SIMULATED", "○", "qwen3.8-27b-nvfp4-100k")
+        console.type(b"q")
+        console.until(console.ended)
+        assert console.code == 0

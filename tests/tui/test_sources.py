@@ -1,0 +1,210 @@
+"""One look at each source: what it makes of the real readers below it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from console.endpoint import EndpointError, Reply
+from console.gpu.sample import GpuReport
+from console.paths import Paths
+from console.server.run_lock import hold_run_lock
+from console.server.status import ServerStatus, State
+from console.tui.messages import CardsSeen, LogSeen, ReadingLost, ReadingSeen, RunSeen
+from console.tui.sources import Sources
+from tests.tui.fakes import READY, FakeServer, House
+from tests.unit.lab_runs import make_run, whole_run
+
+PAGES = Path(__file__).parents[1] / "data" / "metrics"
+
+
+@dataclass
+class FakeEndpoint:
+    """Answers `/metrics` with one page after another; the last one stays."""
+
+    pages: list[str]
+    url: str = "http://127.0.0.1:8000"
+    error: EndpointError | None = None
+    asked: list[str] = field(default_factory=list)
+
+    def get(self, path: str, **_: object) -> Reply:
+        self.asked.append(path)
+        if self.error:
+            raise self.error
+        return Reply(200, self.pages.pop(0) if len(self.pages) > 1 else self.pages[0])
+
+
+def sources(server: FakeServer, **changes: Any) -> Sources:
+    services = replace(House(server).services(), paths=Paths.from_env(), **changes)
+    found = Sources(services)
+    found.status()
+    return found
+
+
+def real_pages() -> list[str]:
+    return [(PAGES / f"vllm-0.32-prefix-{i}.txt").read_text() for i in (0, 1)]
+
+
+def test_metrics_become_a_reading_over_the_window() -> None:
+    server = FakeServer(READY, endpoint_now=FakeEndpoint(real_pages()))
+    look = sources(server).reading
+    look()
+    seen = look()
+    assert isinstance(seen, ReadingSeen)
+    assert seen.reading is not None
+    assert seen.reading.ttft_s.n == 12
+    assert seen.reading.prefix_cache.enabled is True
+
+
+def test_metrics_that_do_not_answer_leave_old_figures_with_their_age() -> None:
+    endpoint = FakeEndpoint(real_pages())
+    found = sources(FakeServer(READY, endpoint_now=endpoint))
+    found.reading()
+    endpoint.error = EndpointError("timeout", "http://x/metrics", "no answer within 2 s")
+    seen = found.reading()
+    assert isinstance(seen, ReadingLost)
+    assert seen.age_s is not None
+    assert seen.error.why == "no answer within 2 s"
+
+
+def test_html_instead_of_metrics_is_said_and_is_no_crash() -> None:
+    seen = sources(FakeServer(READY, endpoint_now=FakeEndpoint(["<html>hello</html>"]))).reading()
+    assert isinstance(seen, ReadingLost)
+    assert seen.age_s is None
+
+
+def test_without_a_server_there_is_nothing_to_read_and_that_is_said_once() -> None:
+    server = FakeServer(READY, endpoint_now=FakeEndpoint(real_pages()))
+    found = sources(server)
+    found.reading()
+    server.now = ServerStatus()
+    found.status()
+    assert found.reading() == ReadingSeen(None)
+    assert found.reading() is None
+
+
+def test_a_new_server_starts_a_new_window() -> None:
+    server = FakeServer(READY, endpoint_now=FakeEndpoint(real_pages()))
+    found = sources(server)
+    found.reading()
+    server.now = replace(READY, pid=999)
+    found.status()
+    seen = found.reading()
+    assert isinstance(seen, ReadingSeen)
+    assert seen.reading is not None
+    assert seen.reading.window_s is None
+
+
+def test_the_log_comes_folded_and_without_secrets(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    log.write_text("key hunter22\nloading: 10%|#\rloading: 100%|##########\ndone\n")
+    found = sources(FakeServer(replace(READY, log=str(log))))
+    assert found.log() == LogSeen(str(log), ("key •••", "loading: 100%|##########", "done"))
+    assert found.log() is None
+    with log.open("a") as file:
+        file.write("more\n")
+    seen = found.log()
+    assert isinstance(seen, LogSeen)
+    assert seen.lines[-1] == "more"
+
+
+def test_a_flood_is_skipped_to_its_end(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    log.write_text("first\n")
+    found = sources(FakeServer(replace(READY, log=str(log))))
+    found.log()
+    with log.open("a") as file:
+        file.writelines(f"line {i} {'x' * 100}\n" for i in range(20_000))
+    seen = found.log()
+    assert isinstance(seen, LogSeen)
+    assert seen.lines[-1].startswith("line 19999 ")
+    assert len(seen.lines) <= 2000
+
+
+def test_another_log_replaces_the_first(tmp_path: Path) -> None:
+    first, second = tmp_path / "1.log", tmp_path / "2.log"
+    first.write_text("one\n")
+    second.write_text("two\n")
+    server = FakeServer(replace(READY, log=str(first)))
+    found = sources(server)
+    found.log()
+    server.now = replace(READY, log=str(second))
+    found.status()
+    assert found.log() == LogSeen(str(second), ("two",))
+
+
+def test_the_newest_run_is_shown_once_and_again_when_it_grows() -> None:
+    found = sources(FakeServer())
+    assert found.run() is None
+    made = whole_run("mtp")
+    seen = found.run()
+    assert isinstance(seen, RunSeen)
+    assert seen.run is not None
+    assert (seen.run.id, seen.run.state, seen.live) == (made.folder.name, "done", False)
+    assert found.run() is None
+    with made.journal() as journal:
+        journal.add("warning", text="late")
+    assert isinstance(found.run(), RunSeen)
+
+
+def test_a_run_that_lives_is_live() -> None:
+    made = make_run("mtp")
+    found = sources(FakeServer())
+    with hold_run_lock(made.paths, made.folder.name):
+        seen = found.run()
+        assert isinstance(seen, RunSeen)
+        assert seen.live
+        assert seen.run is not None
+        assert seen.run.state == "running"
+    seen = found.run()
+    assert isinstance(seen, RunSeen)
+    assert not seen.live
+
+
+def test_a_folder_without_a_plan_is_no_run() -> None:
+    paths = Paths.from_env()
+    paths.make()
+    (paths.runs / "99999999-junk").mkdir()
+    assert sources(FakeServer()).run() is None
+
+
+def test_a_demo_has_cards_only_with_its_server() -> None:
+    server = FakeServer()
+    found = sources(server, demo=True)
+    seen = found.cards()
+    assert isinstance(seen, CardsSeen)
+    assert "start a preset" in (seen.report.problem or "")
+    server.now = READY
+    found.status()
+    seen = found.cards()
+    assert isinstance(seen, CardsSeen)
+    assert len(seen.report.cards) == 2
+
+
+def test_cards_are_opened_once_and_closed_at_the_end() -> None:
+    opened: list[str] = []
+
+    class Card:
+        def read(self) -> GpuReport:
+            return GpuReport(0.0)
+
+        def close(self) -> None:
+            opened.append("closed")
+
+    def open_gpus() -> Card:
+        opened.append("opened")
+        return Card()
+
+    found = sources(FakeServer(), open_gpus=open_gpus)
+    found.cards()
+    found.cards()
+    found.close()
+    assert opened == ["opened", "closed"]
+
+
+def test_a_server_that_starts_is_not_read() -> None:
+    endpoint = FakeEndpoint(real_pages())
+    found = sources(FakeServer(replace(READY, state=State.STARTING), endpoint_now=endpoint))
+    found.reading()
+    assert endpoint.asked == []

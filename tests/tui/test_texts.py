@@ -1,0 +1,171 @@
+"""Lines of log, run and farewell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from console.lab.view import RunView, read_run
+from console.paths import Paths
+from console.server.status import Phase, ServerStatus, State
+from console.tui import run_lines, stories
+from console.tui.farewell import crash_report, farewell
+from console.tui.log_lines import fold, pretty
+from console.tui.situation import Situation
+from console.tui.widgets.lines import Line
+from tests.tui.fakes import DIAGNOSIS, READY
+from tests.unit.lab_runs import CRASH, Speed, make_run, whole_run
+
+
+def text_of(line: Line) -> str:
+    return "".join(text for text, _ in line)
+
+
+@pytest.mark.parametrize(
+    ("raw", "text", "tone"),
+    [
+        ("(APIServer pid=7) INFO 11-29 12:00:00 [api_server.py:1] Starting", "12:00:00 Starting", ""),
+        ("(EngineCore pid=8) WARNING 11-29 12:00:01 [core.py:2] careful", "12:00:01 W careful", "warn"),
+        ("(EngineCore pid=8) ERROR 11-29 12:00:01 [core.py:2] bad", "12:00:01 E bad", "bad"),
+        ("INFO:     Application startup complete.", "Application startup complete.", ""),
+        ('(Worker_TP0 pid=9)   File "x.py", line 1', '  File "x.py", line 1', ""),
+        ("(Worker_TP0 pid=9) RuntimeError: no memory", "RuntimeError: no memory", "bad"),
+        ("a [bracket] that is no markup", "a [bracket] that is no markup", ""),
+    ],
+)
+def test_a_log_line_is_cut_to_what_it_says(raw: str, text: str, tone: str) -> None:
+    line = pretty(raw)
+    assert text_of(line) == text
+    assert line[-1][1] == tone
+
+
+def test_without_room_the_time_is_left_out() -> None:
+    assert text_of(pretty("INFO 11-29 12:00:00 [a.py:1] Starting", timed=False)) == "Starting"
+
+
+def test_bars_are_folded_and_our_own_scrapes_left_out() -> None:
+    lines = [
+        "load:  10%|#   \rload:  50%|##  \rload: 100%|####",
+        'INFO:     127.0.0.1:1 - "GET /metrics HTTP/1.1" 200 OK',
+        'INFO:     127.0.0.1:1 - "GET /health HTTP/1.1" 200 OK',
+        'INFO:     127.0.0.1:1 - "GET /metrics HTTP/1.1" 401 Unauthorized',
+        "\x1b[31mred\x1b[0m",
+    ]
+    assert list(fold(lines)) == ["load: 100%|####", lines[3], "red"]
+
+
+def texts(run: RunView, width: int = 78) -> list[str]:
+    return [text_of(line) for line in run_lines.run_lines(run, width)]
+
+
+def test_no_line_of_a_run_is_wider_than_a_small_terminal() -> None:
+    for made in (whole_run("mtp"), whole_run("chunk", arms=["512", "1024", "2048"]), whole_run("aa")):
+        for line in run_lines.full(read_run(made.folder), 78):
+            assert len(text_of(line)) <= 78, text_of(line)
+
+
+def test_a_crashed_arm_says_its_cause() -> None:
+    made = make_run("mtp", rounds=1)
+    for place in made.plan.boots():
+        crashed = place[2] == "on"
+        made.boot(place, Speed(), **({"valid": False, "reason": "crashed", "crash": CRASH} if crashed else {}))
+    made.end()
+    lines = texts(read_run(made.folder))
+    assert any("crashed" in line for line in lines)
+    assert any("✖on" in line for line in lines)
+    assert run_lines.winner(read_run(made.folder)) is None
+
+
+def test_an_interrupted_run_says_so_and_offers_nothing() -> None:
+    made = make_run("mtp")
+    made.end("interrupted", "`ab stop` ended it")
+    run = read_run(made.folder)
+    assert texts(run)[0].startswith("✖ interrupted: `ab stop` ended it")
+    assert run_lines.winner(run) is None
+
+
+def test_a_verdict_stands_as_soon_as_it_is_there() -> None:
+    run = replace(read_run(whole_run("mtp").folder), state="running", step="starting small again")
+    lines = texts(run)
+    assert lines[0].startswith("✓ adopt on:")
+    assert any("starting small again" in line for line in lines)
+    assert run_lines.winner(run) is None
+
+
+def test_a_simulated_run_says_so_in_its_title() -> None:
+    run = replace(read_run(whole_run("mtp").folder), simulated=True)
+    assert "SIMULATED" in run_lines.title(run)
+
+
+def test_a_folder_that_cannot_be_read_is_a_failed_run() -> None:
+    run = RunView("20260101-000000-mtp", "failed", problem="its plan.json is missing or cannot be read")
+    assert texts(run) == ["✖ failed: its plan.json is missing or cannot be read"]
+
+
+def test_a_plan_is_told_in_sentences() -> None:
+    plan = make_run("chunk", arms=["512", "2048"], rounds=2).plan
+    first, second, *_ = run_lines.plan_text(plan)
+    assert "512 · 2048" in first
+    assert "max-num-batched-tokens" in first
+    assert "4 starts of the server" in second
+
+
+def test_a_ladder_marks_what_is_passed_under_way_and_to_come() -> None:
+    lines = [
+        text_of(line) for line in stories.start_story(ServerStatus(State.STARTING, Phase.LOAD, detail="weights 62 %"))
+    ]
+    assert "✓ start" in lines[1]
+    assert lines[2].startswith("▸ load")
+    assert "weights 62 %" in lines[2]
+    assert lines[3].startswith("· compile")
+
+
+@pytest.mark.parametrize("height", [6, 10, 12, 30])
+def test_a_diagnosis_keeps_to_its_height_and_never_loses_the_fix(height: int) -> None:
+    long = replace(DIAGNOSIS, why="because " * 60)
+    lines = [text_of(line) for line in stories.diagnosis_story(long, 77, height)]
+    assert len(lines) <= height
+    assert any(DIAGNOSIS.fix in line for line in lines)
+    assert "cause kv-too-small" in lines[-1]
+
+
+def test_a_flag_is_not_broken_at_its_hyphens() -> None:
+    (first, second) = (text_of(line) for line in stories.wrapped("lower the value of --gpu-memory-utilization", 30))
+    assert first == "lower the value of"
+    assert second == "--gpu-memory-utilization"
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        (
+            Situation(status=READY, known=True),
+            ["keeps running on http://127.0.0.1:8000", "`qwen-console down`"],
+        ),
+        (Situation(status=ServerStatus(State.STARTING, preset="p"), known=True), ["p goes on starting"]),
+        (Situation(status=READY, known=True, run="r1"), ["the A/B run r1 goes on", "`qwen-console ab stop`"]),
+        (Situation(known=True), ["no server runs"]),
+    ],
+)
+def test_the_farewell_says_what_goes_on(now: Situation, said: list[str]) -> None:
+    (line,) = farewell(now)
+    for text in said:
+        assert text in line
+
+
+def test_nothing_is_said_of_a_server_that_is_only_watched() -> None:
+    assert list(farewell(Situation(status=READY, known=True, watching=True))) == []
+
+
+def test_a_fault_of_the_console_is_three_lines_and_a_file() -> None:
+    paths = Paths.from_env()
+    try:
+        raise ValueError("boom")
+    except ValueError as error:
+        lines = crash_report(paths, error)
+    assert lines[0] == "qwen-console: the console itself failed"
+    assert "ValueError: boom" in lines[1]
+    report = paths.state / "crash.log"
+    assert "Traceback" in report.read_text()
+    assert report.stat().st_mode & 0o077 == 0
