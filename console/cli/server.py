@@ -40,8 +40,16 @@ def up(args: argparse.Namespace) -> int:
 
 
 def _start(house: House, preset: Preset, *, wait: bool) -> int:
-    house.server.start(preset)
+    try:
+        house.server.start(preset)
+    except KeyboardInterrupt:
+        return _left_alone(preset)
     return _see_through(house, preset, wait=wait)
+
+
+def _left_alone(preset: Preset) -> int:
+    say(f"\nleft alone: if {preset.name} was started, it goes on; `qwen-console down` stops it")
+    return Exit.INTERRUPTED
 
 
 def _see_through(house: House, preset: Preset, *, wait: bool) -> int:
@@ -52,8 +60,7 @@ def _see_through(house: House, preset: Preset, *, wait: bool) -> int:
     try:
         return _watch(house, preset)
     except KeyboardInterrupt:
-        say(f"\nleft alone: {preset.name} goes on starting; `qwen-console down` stops it")
-        return Exit.INTERRUPTED
+        return _left_alone(preset)
 
 
 def _watch(house: House, preset: Preset) -> int:

@@ -107,7 +107,7 @@ def test_one_life_from_up_to_down(demo: Console) -> None:
     up = demo("up")
     assert up.out.startswith("http://127.0.0.1:")
     assert "SIMULATED" in up.err
-    assert "graph capture" in up.err
+    assert " load" in up.err
     again = demo("up", DEFAULT)
     assert again.out == up.out
     assert "ready already" in again.err
