@@ -228,3 +228,11 @@ async def shows(pilot: Pilot[Any], *texts: str) -> str:
     """Wait until all of these stand on the screen; the screen."""
     await until(pilot, lambda: all(text in screen_text(pilot.app) for text in texts))
     return screen_text(pilot.app)
+
+
+async def settled(pilot: Pilot[Any]) -> ConsoleApp:
+    """The presets are there and the server has been looked at."""
+    app = pilot.app
+    assert isinstance(app, ConsoleApp)
+    await until(pilot, lambda: app.situation.known and app.situation.selected is not None)
+    return app

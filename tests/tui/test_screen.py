@@ -217,6 +217,23 @@ async def test_a_run_comes_into_view_with_step_progress_and_eta(size: tuple[int,
         whole_width(text, size)
 
 
+async def test_a_run_whose_folder_is_seen_before_its_process_comes_into_view_once() -> None:
+    async with House(FakeServer(READY)).app().run_test(size=(80, 24)) as pilot:
+        await shows(pilot, "● ready")
+        run = running()
+        dashboard = app_of(pilot).dashboard
+        dashboard.post_message(RunSeen(run, live=False))
+        await until(pilot, lambda: dashboard.lower.run is not None)
+        await shows(pilot, "─ presets")
+        dashboard.post_message(RunSeen(run, live=True))
+        await shows(pilot, "round 1/2 · on · decode 2/3")
+        await pilot.press("tab")
+        again = replace(run, step="round 1/2 · on · decode 3/3")
+        dashboard.post_message(RunSeen(again, live=True))
+        await until(pilot, lambda: dashboard.lower.run is again)
+        await shows(pilot, "─ presets")
+
+
 @sizes
 async def test_a_verdict_has_its_sentence_its_ratios_with_intervals_and_the_offer(size: tuple[int, int]) -> None:
     run = read_run(whole_run("mtp").folder)

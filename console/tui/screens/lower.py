@@ -36,6 +36,7 @@ class Lower(Container):
         self._cursor = 0
         self.run: RunView | None = None
         """The A/B run on the screen."""
+        self._live = False
         self.log_path: str | None = None
         self.log_text: tuple[str, ...] = ()
 
@@ -61,8 +62,10 @@ class Lower(Container):
 
     def tell_run(self, run: RunView | None, *, live: bool) -> None:
         """The run; one that begins comes into view by itself."""
-        began = live and run is not None and (self.run is None or self.run.id != run.id)
-        self.run = run
+        # A run's folder is there before its process is: the same run may be seen dead first and alive then.
+        known = self._live and run is not None and self.run is not None and self.run.id == run.id
+        began = live and run is not None and not known
+        self.run, self._live = run, live
         if began:
             self._show_half(run=True)
         self._draw_run()

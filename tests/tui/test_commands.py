@@ -1,0 +1,58 @@
+"""The table of commands: help, footer and methods agree with it."""
+
+from __future__ import annotations
+
+import pytest
+
+from console.server.status import ServerStatus, State
+from console.tui.commands import COMMANDS, by_name, footer, help_rows
+from console.tui.intents import Intents
+from console.tui.situation import Situation
+from tests.tui.fakes import FakeServer, House, screen_text, settled, shows
+
+
+def test_every_command_is_carried_out_by_somebody() -> None:
+    for command in COMMANDS:
+        assert callable(getattr(Intents, f"do_{command.name}")), command
+
+
+def test_no_key_means_two_things() -> None:
+    keys = [key for command in COMMANDS for key in command.keys]
+    assert len(keys) == len(set(keys))
+
+
+def test_the_help_has_every_command() -> None:
+    rows = [text for _, group in help_rows() for _, text in group]
+    assert rows == [command.help for command in COMMANDS if command.shown]
+    assert {c.name for c in COMMANDS} == {c.name for c in COMMANDS if c.shown}
+
+
+def test_the_footer_offers_only_commands_of_the_table() -> None:
+    offered = {key for key, *_ in footer(Situation())}
+    assert offered <= {word for command in COMMANDS for word in command.shown.split()}
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_help_fits_and_lists_all(size: tuple[int, int]) -> None:
+    async with House().app().run_test(size=size) as pilot:
+        await settled(pilot)
+        await pilot.press("?")
+        text = await shows(pilot, "Server", "Console")
+        for command in COMMANDS:
+            if command.shown:
+                assert command.help in text
+        await pilot.press("escape")
+        await shows(pilot, "prefix cache")
+
+
+@pytest.mark.parametrize("state", list(State))
+async def test_the_footer_keeps_what_one_cannot_do_without(state: State) -> None:
+    async with House(FakeServer(ServerStatus(state))).app().run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        last = screen_text(pilot.app).split("\n")[-1]
+        for word in ("enter ", "x stop", "? help", "q quit"):
+            assert word in last
+
+
+def test_commands_are_found_by_name() -> None:
+    assert by_name("quit").keys == ("q", "ctrl+q")

@@ -1,0 +1,115 @@
+"""Every command of A/B runs, pressed, with its effect."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console.errors import BusyError, ConsoleError
+from console.lab.plan import make_plan
+from console.lab.view import read_run
+from console.tui.messages import RunSeen
+from console.tui.screens.pager import Pager
+from tests.tui.fakes import PRESETS, READY, FakeServer, House, settled, shows, until
+from tests.unit.lab_runs import whole_run
+
+FIRST, SECOND, THIRD = (preset.name for preset in PRESETS)
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "question"), [("m", "mtp", "MTP"), ("c", "chunk", "chunk"), ("a", "aa", "noise")]
+)
+async def test_a_run_is_planned_asked_for_and_started(key: str, kind: str, question: str) -> None:
+    house = House(FakeServer(READY))
+    async with house.app().run_test() as pilot:
+        await settled(pilot)
+        await pilot.press(key)
+        await shows(pilot, "Compare", question, "is stopped meanwhile", "y start the run")
+        await pilot.press("y")
+        await until(pilot, lambda: house.calls == [f"run {kind} {FIRST}"])
+
+
+async def test_the_question_tells_the_plan() -> None:
+    preset = replace(
+        PRESETS[0],
+        args={"max-model-len": 8192},
+        lab={"mtp": {"speculative-config": {"method": "mtp", "num_speculative_tokens": 2}}},
+    )
+    plan = make_plan("mtp", preset, rounds=2, size="small", seed=1)
+    house = House(plan_run=lambda *_: plan)
+    async with house.app().run_test() as pilot:
+        await settled(pilot)
+        await pilot.press("m")
+        await shows(pilot, "arms off · on", "speculative-config", "4 starts of the server", "about")
+
+
+async def test_a_plan_that_cannot_be_made_says_why() -> None:
+    def refuse(*_: object) -> Any:
+        raise ConsoleError("this preset has no MTP to vary", "", "add `lab: {mtp: …}`")
+
+    async with House(plan_run=refuse).app().run_test() as pilot:
+        await settled(pilot)
+        await pilot.press("m")
+        await shows(pilot, "this preset has no MTP to vary")
+
+
+async def test_a_run_that_is_refused_says_why() -> None:
+    house = House(run_error=BusyError("requests are in flight", "2 run", "wait"))
+    async with house.app().run_test() as pilot:
+        await settled(pilot)
+        await pilot.press("m")
+        await shows(pilot, "y start the run")
+        await pilot.press("y")
+        await shows(pilot, "requests are in flight", "2 run")
+
+
+async def test_x_while_a_run_lives_asks_for_the_run_and_nothing_else_starts() -> None:
+    house = House(FakeServer(READY))
+    run = replace(read_run(whole_run("mtp").folder), state="running", verdict=None, step="here")
+    async with house.app().run_test() as pilot:
+        app = await settled(pilot)
+        app.dashboard.post_message(RunSeen(run, live=True))
+        await until(pilot, lambda: app.situation.run == run.id)
+        await pilot.press("m")
+        await shows(pilot, "one A/B run at a time")
+        await pilot.press("x")
+        await shows(pilot, "Stop the A/B run?")
+        await pilot.press("y")
+        await until(pilot, lambda: house.calls == ["stop run"])
+        assert house.server.calls == []
+
+
+async def test_o_adopts_the_winner() -> None:
+    run = read_run(whole_run("mtp").folder)
+    house = House(FakeServer(READY))
+    async with house.app().run_test() as pilot:
+        app = await settled(pilot)
+        app.dashboard.post_message(RunSeen(run, live=False))
+        await until(pilot, lambda: app.situation.winner is not None)
+        await pilot.press("o")
+        await until(pilot, lambda: house.calls == [f"adopt {run.id} on"])
+        await shows(pilot, f"wrote {Path('new.yaml')}")
+
+
+async def test_o_without_a_winner_says_so() -> None:
+    async with House().app().run_test() as pilot:
+        await settled(pilot)
+        await pilot.press("o")
+        await shows(pilot, "no finished run advises")
+
+
+async def test_v_shows_the_run_in_full() -> None:
+    run = read_run(whole_run("mtp").folder)
+    async with House().app().run_test() as pilot:
+        app = await settled(pilot)
+        app.dashboard.post_message(RunSeen(run, live=False))
+        await until(pilot, lambda: app.dashboard.lower.run is not None)
+        await pilot.press("v")
+        await shows(pilot, "reasons", "agent.prefill_tok/s")
+        await pilot.press("end")
+        await shows(pilot, f"qwen-console ab show {run.id}")
+        await pilot.press("v")
+        await until(pilot, lambda: not isinstance(pilot.app.screen, Pager))
