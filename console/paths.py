@@ -99,10 +99,13 @@ class Paths:
         dirs = [given] if given else []
         if variable := os.environ.get("QWEN_CONSOLE_PRESETS"):
             dirs.append(Path(variable).expanduser())
-        return [*dirs, self.config / "presets", data("presets")]
+        own = [self.state / "presets"] if self.demo else []
+        return [*dirs, *own, self.config / "presets", data("presets")]
 
     @property
     def own_presets(self) -> Path:
-        """Where `ab adopt` writes: the first folder of the user's own."""
+        """Where `ab adopt` writes: the first folder of the user's own; what a demo measured stays in the demo."""
+        if self.demo:
+            return self.state / "presets"
         variable = os.environ.get("QWEN_CONSOLE_PRESETS")
         return Path(variable).expanduser() if variable else self.config / "presets"

@@ -59,9 +59,9 @@ class House:
         """The named preset; without a name the one that runs, else the default."""
         catalog = self.catalog()
         if name is None:
-            record = self.server.record()
-            last = str(((record and record.preset) or {}).get("name"))
-            name = last if last in catalog.presets else DEFAULT_PRESET
+            running = self.server.status(probe=False)
+            lives = running.pid is not None and running.preset in catalog.presets
+            name = str(running.preset) if lives else DEFAULT_PRESET
         return catalog.get(name)
 
     def gpus(self, endpoint: Endpoint | None) -> GpuSource:

@@ -29,6 +29,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return int(Exit.INTERRUPTED)
     except BrokenPipeError:
-        # The reader of our stdout has left (`| head`); Python would complain once more while it shuts down.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_stdout()
         return int(Exit.OK)
+    except OSError as error:
+        _leave_stdout()
+        place = f" ({error.filename})" if error.filename else ""
+        print(f"qwen-console: the system refused: {error.strerror or error}{place}", file=sys.stderr)
+        print("  fix: see that the folder can be written and that the disk has room", file=sys.stderr)
+        return int(Exit.FAILED)
+
+
+def _leave_stdout() -> None:
+    """stdout's reader has left or its disk is full; Python would complain once more while it shuts down."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -22,6 +23,12 @@ def tui(args: argparse.Namespace) -> int:
             "the console needs a terminal",
             "stdin, stdout or stderr is none",
             "for scripts: `qwen-console status --json`",
+        )
+    if os.environ.get("TERM", "dumb") in ("dumb", "unknown", ""):
+        raise UsageError(
+            f"a terminal of type {os.environ.get('TERM') or 'none'!r} cannot show the console",
+            "it cannot move its cursor",
+            "set TERM to what the terminal is, for example `TERM=xterm-256color`",
         )
     from console.tui.app import run
 

@@ -60,7 +60,8 @@ class ConsoleApp(App[int]):
     BINDINGS: ClassVar[Bindings] = bindings_everywhere()
 
     def __init__(self, services: Services) -> None:
-        super().__init__()
+        # Said before Textual chooses its filters: under NO_COLOR it would else paint black on black.
+        super().__init__(ansi_color=True)
         self.services = services
         self.animation_level = "none"
         self.register_theme(CALM)

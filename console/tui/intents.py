@@ -63,7 +63,7 @@ class Intents:
         now = self._app.situation
         if now.run:
             text = [
-                "What was measured stays, and `qwen-console ab resume` goes on from there.",
+                "What was measured stays, and what it measured stays in its report.",
                 "What ran before is started again.",
             ]
             self._ask(

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import signal
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -107,7 +111,7 @@ def test_one_life_from_up_to_down(demo: Console) -> None:
     up = demo("up")
     assert up.out.startswith("http://127.0.0.1:")
     assert "SIMULATED" in up.err
-    assert " load" in up.err
+    assert "ready in" in up.err
     again = demo("up", DEFAULT)
     assert again.out == up.out
     assert "ready already" in again.err
@@ -240,3 +244,33 @@ def test_diagnose_reads_any_file(console: Console, tmp_path: Path) -> None:
     assert found["cause"] == "bad-flag"
     assert "--nonsense-flag" in json.dumps(found)
     assert "fix:" in console("diagnose", str(tmp_path / "none.log"), code=2).err
+
+
+def test_what_the_system_refuses_is_a_sentence(demo: Console, tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            demo.words("presets"), env=demo.environment(), stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 1
+    assert "No space left" in done.stderr
+    assert "Traceback" not in done.stderr
+    (tmp_path / "file").touch()
+    demo.env["XDG_STATE_HOME"] = str(tmp_path / "file")
+    error = demo("up", code=1).err
+    assert "Not a directory" in error
+    assert "fix:" in error
+
+
+def test_a_terminal_that_cannot_show_the_console_is_refused(demo: Console) -> None:
+    demo.env["TERM"] = "dumb"
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execve(sys.executable, demo.words(), demo.environment())
+    said = b""
+    with suppress(OSError):
+        while chunk := os.read(fd, 4096):
+            said += chunk
+    os.close(fd)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 2
+    assert b"TERM=xterm-256color" in said

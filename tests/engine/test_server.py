@@ -38,7 +38,7 @@ def test_a_whole_life_with_a_key_and_a_dead_proxy(console: Console, make_preset:
     name = make_preset("prefix", prefix=True)
     console.env |= {"VLLM_API_KEY": "sesame-open"} | DEAD_PROXY
     up = console("up", name)
-    assert "load" in up.err
+    assert "ready in" in up.err
     url = up.out.strip()
     del console.env["VLLM_API_KEY"]
 
