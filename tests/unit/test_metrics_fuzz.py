@@ -56,7 +56,8 @@ def test_lines_lost_and_shuffled(lines: list[str]) -> None:
     for name in HISTOGRAMS:
         found, true = getattr(got, name), getattr(TRUE, name)
         assert found is None or (found.count, found.sum) == (true.count, true.sum), name
-        assert found is None or found.buckets in ((), true.buckets), name
+        # Fewer buckets are wider bounds: less is known, nothing is invented.
+        assert found is None or set(found.buckets) <= set(true.buckets), name
 
 
 @settings(max_examples=80, deadline=None)
