@@ -81,6 +81,12 @@ def per_second(value: float | None, unit: str = "tok/s") -> str:
     return f"{value:,.0f} {unit}" if abs(value) >= 100 else f"{value:.1f} {unit}"
 
 
+def clip(text: str, width: int) -> str:
+    """A text of at most `width` characters; what was cut off shows as `…`."""
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
 def change(ratio: float | None) -> str:
-    """A ratio of two measures as a signed change: 0.48 is `-52.0 %`."""
-    return NA if ratio is None else f"{(ratio - 1) * 100:+.1f} %"
+    """A ratio of two measures as a signed change: 0.48 is `-52.0 %`; what rounds to nothing is `+0.0 %`."""
+    # `+ 0.0` makes a zero of either sign the positive one.
+    return NA if ratio is None else f"{round((ratio - 1) * 100, 1) + 0.0:+.1f} %"

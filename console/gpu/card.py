@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 from console.gpu.pcie import LinkRates, PcieMeter, link_bytes_per_s
@@ -13,6 +14,12 @@ from console.gpu.sample import GpuProcess, GpuSample
 T = TypeVar("T")
 
 _NOT_AVAILABLE = (2**64 - 1, 2**32 - 1)
+_SLOWLY_S = 10.0
+"""Fields that change by hand only are asked this often."""
+_MIG = (
+    "MIG is on: this is the whole card, and the driver refuses its utilisation and its processes; "
+    "`sudo nvidia-smi -mig 0` undoes it."
+)
 _REASONS = (
     (0x2, "clocks set"),
     (0x4, "power cap"),
@@ -40,19 +47,26 @@ class Card:
     Args:
         nvml: the `pynvml` module.
         handle: the card's handle.
+        clock: monotonic seconds.
+        rest_s: as `PcieMeter` takes it.
     """
 
-    def __init__(self, nvml: Any, handle: Any, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, nvml: Any, handle: Any, clock: Callable[[], float] = time.monotonic, rest_s: float = 0.0
+    ) -> None:
         self._nvml = nvml
         self._handle = handle
         self._clock = clock
+        self._rest_s = rest_s
         self._refused: set[str] = set()
         self._fixed: dict[str, Any] = {}
+        self._slow: dict[str, tuple[float, Any]] = {}
         self._meter: PcieMeter | None = None
         self._answers = 0
         self._failure: Any = None
         self.name: str | None = self._once("name", lambda: nvml.nvmlDeviceGetName(handle))
         self.uuid: str | None = self._once("uuid", lambda: nvml.nvmlDeviceGetUUID(handle))
+        self.handle = handle
         self.bus: tuple[int, int, int] | None = self._once("bus", self._bus)
 
     def sample(self, index: int, ours: frozenset[int]) -> GpuSample:
@@ -62,7 +76,7 @@ class Card:
             CardGoneError: it does not answer; other cards may.
         """
         self._answers, self._failure = 0, None
-        used, total, reserved = self._memory()
+        used, total, reserved, free = self._memory()
         util, mem_util = self._utilisation()
         gen_max = self._once("gen max", lambda: self._call("nvmlDeviceGetMaxPcieLinkGeneration"))
         width_max = self._once("width max", lambda: self._call("nvmlDeviceGetMaxPcieLinkWidth"))
@@ -86,6 +100,12 @@ class Card:
             sm_clock_mhz=self._number("sm clock", "nvmlDeviceGetClockInfo", self._nvml.NVML_CLOCK_SM),
             throttle=self._throttle(),
             processes=self._processes(ours, total),
+            vram_free_bytes=free,
+            mem_clock_mhz=self._number("mem clock", "nvmlDeviceGetClockInfo", self._nvml.NVML_CLOCK_MEM),
+            persistence=self._switch("persistence", "nvmlDeviceGetPersistenceMode"),
+            display=self._display(),
+            numa_node=self._slowly("numa", self._numa),
+            note=_MIG if self._mig() else None,
         )
         if self._answers == 0 and self._failure is not None:
             raise CardGoneError(self._failure.value, str(self._failure))
@@ -141,17 +161,62 @@ class Card:
         kept: T = self._fixed[field]
         return kept
 
+    def _slowly(self, field: str, call: Callable[[], T | None]) -> T | None:
+        """A field that is asked every few looks only."""
+        now = self._clock()
+        kept = self._slow.get(field)
+        if kept is None or now - kept[0] >= _SLOWLY_S:
+            kept = self._slow[field] = (now, call())
+        known: T | None = kept[1]
+        return known
+
+    def _switch(self, field: str, function: str) -> bool | None:
+        state = self._slowly(field, lambda: self._number(field, function))
+        return {0: False, 1: True}.get(-1 if state is None else state)
+
+    def _display(self) -> bool | None:
+        """A display on a connector, or a desktop that has memory here without one."""
+        known = [
+            state
+            for state in (
+                self._switch("display", "nvmlDeviceGetDisplayMode"),
+                self._switch("desktop", "nvmlDeviceGetDisplayActive"),
+            )
+            if state is not None
+        ]
+        return any(known) if known else None
+
+    def _mig(self) -> bool:
+        modes = self._slowly("mig", lambda: self._ask("mig", lambda: self._call("nvmlDeviceGetMigMode")))
+        return modes is not None and modes[0] == 1
+
+    def _numa(self) -> int | None:
+        """The memory node next to the card: the driver's word, else the kernel's."""
+        node = self._number("numa", "nvmlDeviceGetNumaNodeId")
+        if node is not None and node >= 0:
+            return node
+        if self.bus is None:
+            return None
+        domain, bus, device = self.bus
+        try:
+            told = int(Path(f"/sys/bus/pci/devices/{domain:04x}:{bus:02x}:{device:02x}.0/numa_node").read_text())
+        except (OSError, ValueError):
+            return None
+        return told if told >= 0 else None  # -1: a machine with one node
+
     def _bus(self) -> tuple[int, int, int]:
         info = self._call("nvmlDeviceGetPciInfo")
         return int(info.domain), int(info.bus), int(info.device)
 
-    def _memory(self) -> tuple[int | None, int | None, int | None]:
-        """Used, total and reserved bytes; the older call counts what the driver reserves as used."""
+    def _memory(self) -> tuple[int | None, int | None, int | None, int | None]:
+        """Used, total, reserved and free bytes; the older call counts what the driver reserves as used."""
         info = self._ask("memory", lambda: self._call("nvmlDeviceGetMemoryInfo", self._nvml.nvmlMemory_v2))
         if info is not None:
-            return _known(info.used), _known(info.total), _known(info.reserved)
+            return _sizes(info.used, info.total, info.reserved, info.free)
         info = self._ask("memory v1", lambda: self._call("nvmlDeviceGetMemoryInfo"))
-        return (None, None, None) if info is None else (_known(info.used), _known(info.total), None)
+        if info is None:
+            return None, None, None, None
+        return _sizes(info.used, info.total, None, info.free)
 
     def _utilisation(self) -> tuple[float | None, float | None]:
         rates = self._ask("util", lambda: self._call("nvmlDeviceGetUtilizationRates"))
@@ -189,7 +254,7 @@ class Card:
 
     def _rates(self, gen: int | None, width: int | None) -> LinkRates:
         if self._meter is None:
-            self._meter = PcieMeter(self._nvml, self._handle, link_bytes_per_s(gen, width), self._clock)
+            self._meter = PcieMeter(self._nvml, self._handle, link_bytes_per_s(gen, width), self._clock, self._rest_s)
         return self._meter.rates()
 
 
@@ -200,6 +265,16 @@ def _with_rates(found: GpuSample, rates: LinkRates) -> GpuSample:
 def _known(value: Any) -> int | None:
     """A whole number; `None` for the sentinels that drivers give instead of one."""
     return None if value is None or int(value) in _NOT_AVAILABLE else int(value)
+
+
+def _sizes(used: Any, total: Any, reserved: Any, free: Any) -> tuple[int | None, int | None, int | None, int | None]:
+    """The parts of a card's memory; a part larger than the whole is no number."""
+    whole = _known(total)
+    parts = [
+        None if (part := _known(size)) is None or (whole is not None and part > whole) else part
+        for size in (used, reserved, free)
+    ]
+    return parts[0], whole, parts[1], parts[2]
 
 
 def _percent(value: Any) -> float | None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from console.gpu.card import Card, CardGoneError
-from console.gpu.sample import GpuReport, GpuSample
+from console.gpu.sample import CardPair, GpuReport, GpuSample
+from console.gpu.topology import driver_facts, pairs, platform_note
 
 _RETRY_S = 5.0
 _RETRY_MAX_S = 60.0
@@ -62,17 +63,29 @@ class NvmlSource:
     Args:
         ours: the pids of our server's processes, asked at each look.
         clock: monotonic seconds.
+        release: the kernel's name; this machine's without one.
+        rest_s: as `PcieMeter` takes it.
     """
 
-    def __init__(self, ours: Callable[[], frozenset[int]], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        ours: Callable[[], frozenset[int]],
+        clock: Callable[[], float] = time.monotonic,
+        release: str | None = None,
+        rest_s: float = 0.0,
+    ) -> None:
         self._ours = ours
         self._clock = clock
+        self._rest_s = rest_s
         self._lock = threading.Lock()
         self._nvml: Any = None
         self._slots: list[_Slot] = []
         self._problem: str | None = None
         self._retry_at = 0.0
         self._retry_s = _RETRY_S
+        self._driver: tuple[str | None, str | None] = (None, None)
+        self._pairs: tuple[CardPair, ...] = ()
+        self._note = platform_note(release)
 
     def read(self) -> GpuReport:
         """Look once. PCIe rates need two looks; the first has none."""
@@ -82,12 +95,16 @@ class NvmlSource:
                 self._start(now)
             if self._nvml is None:
                 rows = tuple(self._row(i, slot, self._problem) for i, slot in enumerate(self._slots))
-                return GpuReport(at=now, cards=rows, problem=self._problem)
+                return self._report(now, rows)
             ours = self._ours()
             cards = tuple(self._look(i, slot, ours, now) for i, slot in enumerate(self._slots))
             if not self._ailing():
                 self._retry_s = _RETRY_S
-            return GpuReport(at=now, cards=cards, problem=self._problem)
+            return self._report(now, cards)
+
+    def _report(self, now: float, cards: tuple[GpuSample, ...]) -> GpuReport:
+        driver, cuda = self._driver
+        return GpuReport(now, cards, self._problem, driver, cuda, self._pairs, self._note)
 
     def close(self) -> None:
         """End the meters and let go of the driver."""
@@ -116,6 +133,7 @@ class NvmlSource:
         try:
             pynvml.nvmlInit()
             self._nvml = pynvml
+            self._driver = driver_facts(pynvml)
             self._list(pynvml)
             self._problem = None if self._slots else _NO_CARD
         except pynvml.NVMLError as error:
@@ -154,10 +172,11 @@ class NvmlSource:
         buses = [slot.bus for slot in found if slot.bus is not None]
         # NVML's own order is by bus as well; it stands where a card does not tell its bus.
         self._slots = sorted(found, key=lambda slot: slot.bus or (0, 0, 0)) if len(buses) == len(found) else found
+        self._pairs = pairs(nvml, [slot.card.handle if slot.card else None for slot in self._slots])
 
     def _open(self, nvml: Any, index: int) -> _Slot:
         try:
-            card = Card(nvml, nvml.nvmlDeviceGetHandleByIndex(index), self._clock)
+            card = Card(nvml, nvml.nvmlDeviceGetHandleByIndex(index), self._clock, self._rest_s)
         except (nvml.NVMLError, CardGoneError) as error:
             code = error.code if isinstance(error, CardGoneError) else error.value
             return _Slot(None, None, None, None, _sentence(code, str(error), _CARD))

@@ -75,9 +75,20 @@ class ByteCounter:
 
 
 class PcieMeter:
-    """Measures one card's link: byte counters where the driver has them, else the driver's own 20 ms samples."""
+    """Measures one card's link: byte counters where the driver has them, else the driver's own 20 ms samples.
 
-    def __init__(self, nvml: Any, handle: Any, link: float, clock: Callable[[], float] = time.monotonic) -> None:
+    Args:
+        nvml: the `pynvml` module.
+        handle: the card's handle.
+        link: bytes a second that the link can carry.
+        clock: monotonic seconds.
+        rest_s: rest so long between two looks at the counters, and measure only the moment after each rest; for whoever
+            wants to take no time. Without a rest nothing that crosses the link is missed.
+    """
+
+    def __init__(
+        self, nvml: Any, handle: Any, link: float, clock: Callable[[], float] = time.monotonic, rest_s: float = 0.0
+    ) -> None:
         self._nvml = nvml
         self._handle = handle
         self._clock = clock
@@ -87,6 +98,7 @@ class PcieMeter:
         self._sampled: tuple[float, float | None, float | None] | None = None
         # Two looks within the time in which the link can wrap the counter, with room for a late thread.
         self._every_s = max(0.02, 0.6 * WRAP / link)
+        self._rest_s = rest_s
         self._source: str | None = "counters" if self._count() else "sample"
         target = self._follow_counters if self._source == "counters" else self._follow_samples
         self._thread = threading.Thread(target=target, name="pcie-meter", daemon=True)
@@ -128,6 +140,14 @@ class PcieMeter:
     def _follow_counters(self) -> None:
         while not self._stop.wait(self._every_s):
             self._count()
+            if self._rest_s:
+                with self._lock:
+                    self._tx.rate()
+                    self._rx.rate()
+                if self._stop.wait(self._rest_s):
+                    return
+                # After so long nobody knows how often it wrapped: the next span begins here.
+                self._count()
 
     def _follow_samples(self) -> None:
         while True:
@@ -136,7 +156,7 @@ class PcieMeter:
             if self._source is None:
                 return
             self._sampled = (self._clock(), tx, rx)
-            if self._stop.wait(_SAMPLE_EVERY_S):
+            if self._stop.wait(max(_SAMPLE_EVERY_S, self._rest_s)):
                 return
 
     def _sample(self, direction: int) -> float | None:

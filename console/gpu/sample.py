@@ -50,6 +50,41 @@ class GpuSample:
     processes: tuple[GpuProcess, ...] | None = None
     problem: str | None = None
     """Why this card cannot be read, in a sentence; its row stays on the screen."""
+    vram_free_bytes: int | None = None
+    mem_clock_mhz: int | None = None
+    persistence: bool | None = None
+    """Persistence mode: without it the driver may unload between two processes, and the next start takes longer."""
+    display: bool | None = None
+    """Whether a display is attached or a desktop runs here, which takes memory as it likes."""
+    visible: bool | None = None
+    """Whether `CUDA_VISIBLE_DEVICES` lets the server (else this console's shell) see it; `None`: cannot be told."""
+    numa_node: int | None = None
+    note: str | None = None
+    """Something to know of this card beside its figures, in a sentence."""
+
+    @property
+    def margin_bytes(self) -> int | None:
+        """Free VRAM: as told, else total less used and reserved."""
+        if self.vram_free_bytes is not None:
+            return self.vram_free_bytes
+        if self.vram_total_bytes is None or self.vram_used_bytes is None:
+            return None
+        return self.vram_total_bytes - self.vram_used_bytes - (self.vram_reserved_bytes or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class CardPair:
+    """How two cards reach each other; `a` and `b` are their indices."""
+
+    a: int
+    b: int
+    p2p: bool | None = None
+    """Whether each can read the other's memory directly."""
+    p2p_status: str | None = None
+    """The driver's word for it: `ok`, `chipset not supported`, `disabled by regkey` …"""
+    nvlink: bool | None = None
+    path: str | None = None
+    """What lies between them, as `nvidia-smi topo -m` says it: PIX, PXB, PHB, NODE, SYS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +95,12 @@ class GpuReport:
     """Monotonic seconds."""
     cards: tuple[GpuSample, ...] = ()
     problem: str | None = None
+    driver: str | None = None
+    cuda: str | None = None
+    """The newest CUDA version this driver takes, such as `13.0`."""
+    pairs: tuple[CardPair, ...] = ()
+    note: str | None = None
+    """Something to know of this platform, in a sentence."""
 
 
 class GpuSource(Protocol):

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any
 
 from console.endpoint import Endpoint, EndpointError
-from console.gpu.sample import GpuProcess, GpuReport, GpuSample
+from console.gpu.sample import CardPair, GpuProcess, GpuReport, GpuSample
 
 _ABSENT = "The simulated cards appear with the simulated server: start a preset."
-_STRINGS = ("name", "uuid", "pcie_source", "problem")
+_STRINGS = ("name", "uuid", "pcie_source", "problem", "note")
+_SWITCHES = ("persistence", "display")
 _NUMBERS = tuple(
     field.name
     for field in fields(GpuSample)
-    if field.name not in (*_STRINGS, "index", "source", "throttle", "processes")
+    if field.name not in (*_STRINGS, *_SWITCHES, "index", "source", "throttle", "processes", "visible")
 )
 
 
@@ -51,7 +52,11 @@ class SimSource:
             )
         ours = self._ours()
         shared = page.get("processes")
-        return GpuReport(at=self._clock(), cards=tuple(_card(i, card, shared, ours) for i, card in enumerate(cards)))
+        return GpuReport(
+            at=self._clock(),
+            cards=tuple(_card(i, card, shared, ours) for i, card in enumerate(cards)),
+            pairs=tuple(_pairs(page.get("pairs"))),
+        )
 
     def close(self) -> None:
         """Nothing to let go of: the endpoint belongs to whoever made it."""
@@ -61,6 +66,7 @@ def _card(index: int, card: dict[str, Any], shared: Any, ours: frozenset[int]) -
     throttle = card.get("throttle")
     given: dict[str, Any] = {name: _number(card.get(name)) for name in _NUMBERS}
     given |= {name: card[name] for name in _STRINGS if isinstance(card.get(name), str)}
+    given |= {name: card[name] for name in _SWITCHES if isinstance(card.get(name), bool)}
     return GpuSample(
         index=index,
         source="sim",
@@ -68,6 +74,20 @@ def _card(index: int, card: dict[str, Any], shared: Any, ours: frozenset[int]) -
         processes=_processes(card.get("processes", shared), ours),
         **given,
     )
+
+
+def _pairs(listed: Any) -> Iterator[CardPair]:
+    for pair in listed if isinstance(listed, list) else []:
+        if isinstance(pair, dict) and isinstance(pair.get("a"), int) and isinstance(pair.get("b"), int):
+            p2p = pair.get("p2p")
+            status, path = pair.get("p2p_status"), pair.get("path")
+            yield CardPair(
+                a=pair["a"],
+                b=pair["b"],
+                p2p=p2p if isinstance(p2p, bool) else None,
+                p2p_status=status if isinstance(status, str) else None,
+                path=path if isinstance(path, str) else None,
+            )
 
 
 def _number(value: Any) -> int | float | None:

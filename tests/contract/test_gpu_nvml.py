@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from tests.contract.nvml.rig import CARD, Rig, build, two_cards
+from tests.console_process import Console
+from tests.contract.nvml.rig import CARD, Rig, build, two_cards, write
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gcc") is None, reason="gcc is not installed: it builds the NVML of the tests"
 )
 
 NOT_SUPPORTED, TIMEOUT, LOST, UNKNOWN = 3, 10, 15, 999
+PAIR = {"a": 0, "b": 1, "p2p": False, "p2p_status": "chipset not supported", "nvlink": False, "path": "PHB"}
 Start = Callable[[dict[str, object]], Rig]
 
 
@@ -73,7 +75,16 @@ def test_two_healthy_cards_read_as_they_are(start: Start) -> None:
                 {"pid": 4242, "vram_bytes": 14_000_000_000, "ours": True},
             ],
             "problem": None,
+            "vram_free_bytes": 1_703_323_136,
+            "mem_clock_mhz": 14_001,
+            "persistence": True,
+            "display": False,
+            "visible": None,
+            "numa_node": 1,
+            "note": None,
         }
+    assert (report["driver"], report["cuda"], report["note"]) == ("580.65.06", "13.0", None)
+    assert report["pairs"] == [PAIR]
 
 
 REFUSALS = {
@@ -85,13 +96,19 @@ REFUSALS = {
         "vram_reserved_bytes": None,
         "vram_used_bytes": None,
         "vram_total_bytes": None,
+        "vram_free_bytes": None,
     },
     ("nvmlDeviceGetUtilizationRates",): {"util": None, "mem_util": None},
     ("nvmlDeviceGetTemperature",): {"temp_c": None},
     ("nvmlDeviceGetPowerUsage",): {"power_w": None},
     ("nvmlDeviceGetEnforcedPowerLimit",): {"power_limit_w": 175.0},
     ("nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetPowerManagementLimit"): {"power_limit_w": None},
-    ("nvmlDeviceGetClockInfo",): {"sm_clock_mhz": None},
+    ("nvmlDeviceGetClockInfo",): {"sm_clock_mhz": None, "mem_clock_mhz": None},
+    ("nvmlDeviceGetPersistenceMode",): {"persistence": None},
+    ("nvmlDeviceGetDisplayMode",): {},
+    ("nvmlDeviceGetDisplayMode", "nvmlDeviceGetDisplayActive"): {"display": None},
+    ("nvmlDeviceGetNumaNodeId",): {"numa_node": None},
+    ("nvmlDeviceGetMigMode",): {},
     ("nvmlDeviceGetCurrPcieLinkGeneration",): {"pcie_gen": None},
     ("nvmlDeviceGetMaxPcieLinkGeneration",): {"pcie_gen_max": None},
     ("nvmlDeviceGetCurrPcieLinkWidth",): {"pcie_width": None},
@@ -164,6 +181,9 @@ def test_byte_counters_give_rates_although_they_wrap(start: Start, bits: int) ->
         rates = [(card["pcie_tx_bytes_per_s"], card["pcie_rx_bytes_per_s"]) for card in report["cards"]]
         return all(tx == pytest.approx(2e10, rel=0.02) and rx == pytest.approx(5e6, rel=0.02) for tx, rx in rates)
 
+    rig.until(true)
+    # A recorder rests between two looks; what it measures then is right as well.
+    rig.read("rest 0.4")
     rig.until(true)
 
 
@@ -239,6 +259,85 @@ def test_a_library_that_fails_later_is_started_again(start: Start, code: int) ->
     assert [card["problem"] for card in rig.read()["cards"]] == [None, None]
 
 
+def test_status_tells_the_scenario(library: Path, tmp_path: Path, own_folders: Path) -> None:
+    write(tmp_path / "scenario", two_cards())
+    env = {
+        "XDG_STATE_HOME": str(own_folders / "state"),
+        "LD_LIBRARY_PATH": str(library),
+        "NVML_SCENARIO": str(tmp_path / "scenario"),
+        "CUDA_VISIBLE_DEVICES": "GPU-low",
+    }
+    whole = Console(env).status()
+    assert whole["gpus_problem"] is None
+    assert whole["gpus_system"] == {
+        "driver": "580.65.06",
+        "cuda": "13.0",
+        "pairs": [PAIR],
+        "note": None,
+    }
+    assert [(card["uuid"], card["visible"]) for card in whole["gpus"]] == [("GPU-low", True), ("GPU-high", False)]
+    for card in whole["gpus"]:
+        assert (card["source"], card["pcie_source"], card["pcie_tx_bytes_per_s"]) == ("nvml", "sample", 1.2e9)
+        assert (card["vram_used_bytes"], card["vram_free_bytes"]) == (15_000_000_000, 1_703_323_136)
+        assert [process["pid"] for process in card["processes"]] == [77, 900, 4242]
+    text = Console(env)("status").out
+    assert "driver 580.65.06" in text
+    assert "outside CUDA_VISIBLE_DEVICES" in text
+
+    write(tmp_path / "scenario", two_cards() | {"1.lost": 1})
+    well, lost = sorted(Console(env).status()["gpus"], key=lambda card: card["problem"] is not None)
+    assert "fallen off the bus" in lost["problem"]
+    assert (well["problem"], well["temp_c"]) == (None, 61)
+    write(tmp_path / "scenario", two_cards() | {"return.nvmlInitWithFlags": 18})
+    assert "reboot" in Console(env).status()["gpus_problem"]
+
+
+def test_pairs_by_the_worse_of_both_ways_and_unknown_alone(start: Start) -> None:
+    rig = start(two_cards() | {"p2p.0.1": 0, "p2p.1.0": 0, "nvlink.0.1": 0, "nvlink.1.0": 0, "path.0.1": 50})
+    (pair,) = rig.read()["pairs"]
+    assert (pair["p2p"], pair["p2p_status"], pair["nvlink"]) == (True, "ok", True)
+    assert pair["path"] in ("SYS", "PHB")
+    rig.set(two_cards() | {"p2p.0.1": 0, "p2p.1.0": 4})
+    rig.renew()
+    (pair,) = rig.read()["pairs"]
+    assert (pair["p2p"], pair["p2p_status"]) == (False, "disabled by regkey")
+    rig.set({key: value for key, value in two_cards().items() if not key.startswith(("p2p", "nvlink", "path", "cuda"))})
+    rig.renew()
+    report = rig.read()
+    assert report["pairs"] == [{"a": 0, "b": 1, "p2p": None, "p2p_status": None, "nvlink": None, "path": None}]
+    assert (report["driver"], report["cuda"]) == ("580.65.06", None)
+
+
+def test_what_changes_by_hand_only_is_asked_less_often(start: Start) -> None:
+    rig = start(two_cards())
+    assert rig.read()["cards"][0]["display"] is False
+    rig.set(two_cards() | {"1.desktop": 1, "1.temperature": 70, "1.persistence": 0})
+    card = rig.read()["cards"][0]
+    assert (card["display"], card["persistence"], card["temp_c"]) == (False, True, 70)
+    rig.advance(11)
+    card = rig.read()["cards"][0]
+    assert (card["display"], card["persistence"]) == (True, False)
+
+
+def test_mig_is_a_sentence_and_its_refusals_are_unknown(start: Start) -> None:
+    refused = ("nvmlDeviceGetUtilizationRates", "nvmlDeviceGetComputeRunningProcesses_v3")
+    rig = start(two_cards() | {"1.mig": 1} | {f"1.return.{name}": NOT_SUPPORTED for name in refused})
+    divided, whole = rig.read()["cards"]
+    assert divided["note"].startswith("MIG is on")
+    assert (divided["util"], divided["problem"], divided["temp_c"]) == (None, None, 61)
+    assert whole["note"] is None
+
+
+def test_wsl_is_a_sentence_and_its_sentinels_are_unknown(start: Start) -> None:
+    rig = start(
+        two_cards() | {f"{i}.compute": f"4242:{2**64 - 1}" for i in (0, 1)} | {"0.graphics": "", "1.graphics": ""}
+    )
+    rig.read("kernel 5.15.167.4-microsoft-standard-WSL2")
+    report = rig.read()
+    assert "WSL" in report["note"]
+    assert [card["processes"] for card in report["cards"]] == [[{"pid": 4242, "vram_bytes": None, "ours": True}]] * 2
+
+
 def test_no_card_is_a_sentence(start: Start) -> None:
     report = start({"count": 0}).read()
     assert report["cards"] == []
@@ -253,6 +352,8 @@ def test_sentinels_are_not_numbers(start: Start) -> None:
         "limit",
         "limit.set",
         "clock.sm",
+        "clock.mem",
+        "numa",
         "gen",
         "gen.max",
         "width",
@@ -261,7 +362,8 @@ def test_sentinels_are_not_numbers(start: Start) -> None:
     )
     rates = ("util.gpu", "util.memory", "throughput.tx", "throughput.rx")
     scenario = two_cards() | {f"1.{field}": narrow for field in (*fields, *rates)}
-    scenario |= {f"1.memory.{field}": wide for field in ("total", "used", "reserved")}
+    scenario |= {f"1.memory.{field}": wide for field in ("total", "used", "reserved", "free")}
+    scenario |= {f"1.{switch}": narrow for switch in ("persistence", "display", "desktop")}
     scenario |= {"1.compute": f"4242:{wide} {narrow}:5", "1.graphics": "", "1.reasons": wide}
     card = start(scenario).read()["cards"][0]
     assert card["processes"] == [{"pid": 4242, "vram_bytes": None, "ours": True}]

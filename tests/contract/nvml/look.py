@@ -1,7 +1,8 @@
 """Looks at the cards on command: started by the tests with their own NVML in the library path.
 
 Reads commands from stdin, a line each, and answers each with one line of JSON: `read`, `settled`, `advance SECONDS`
-(moves the source's clock), `new` (a new source).
+(moves the source's clock), `new` (a new source), `kernel NAME` (a new source on a kernel of that name),
+`rest SECONDS` (a new source that rests between its looks at the links).
 """
 
 from __future__ import annotations
@@ -34,6 +35,14 @@ def main() -> None:
                 answer = asdict(read_settled(source, within_s=5.0))
             case ["advance", seconds]:
                 ahead += float(seconds)
+                answer = {}
+            case ["kernel", release]:
+                source.close()
+                source = NvmlSource(lambda: OURS, clock, release)
+                answer = {}
+            case ["rest", seconds]:
+                source.close()
+                source = NvmlSource(lambda: OURS, clock, rest_s=float(seconds))
                 answer = {}
             case _:
                 source.close()

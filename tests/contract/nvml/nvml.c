@@ -146,8 +146,55 @@ typedef struct {
 } pci_info;
 
 int nvmlDeviceGetPciInfo_v3(void *card, pci_info *info) {
+    unsigned long long domain = 0;
     memset(info, 0, sizeof *info);
+    card_number(card, "domain", &domain);
+    info->domain = (unsigned)domain;
     return number32(card, __func__, "bus", &info->bus);
+}
+
+static int library_number(const char *key, int *value) {
+    char text[TEXT];
+    if (!find(key, text)) return NOT_SUPPORTED;
+    *value = atoi(text);
+    return SUCCESS;
+}
+
+int nvmlSystemGetDriverVersion(char *to, unsigned size) {
+    char text[TEXT];
+    if (!started) return UNINITIALIZED;
+    if (!find("driver", text)) return NOT_SUPPORTED;
+    snprintf(to, size, "%s", text);
+    return library_return(__func__);
+}
+int nvmlSystemGetCudaDriverVersion_v2(int *version) {
+    if (!started) return UNINITIALIZED;
+    return library_return(__func__) ? library_return(__func__) : library_number("cuda", version);
+}
+
+/* Keys such as `p2p.0.1` (status of reading), `nvlink.0.1`, `path.0.1`: one way each. */
+static int between(const void *one, const void *two, const char *function, const char *what, int *value) {
+    char key[NAME];
+    int code = ready(one, function);
+    if (code != SUCCESS) return code;
+    snprintf(key, NAME, "%s.%d.%d", what, (int)((const char *)one - cards), (int)((const char *)two - cards));
+    return library_number(key, value);
+}
+int nvmlDeviceGetP2PStatus(void *one, void *two, int capability, int *status) {
+    if (capability == 0) return between(one, two, __func__, "p2p", status);
+    return capability == 2 ? between(one, two, __func__, "nvlink", status) : INVALID_ARGUMENT;
+}
+int nvmlDeviceGetTopologyCommonAncestor(void *one, void *two, int *level) {
+    return between(one, two, __func__, "path", level);
+}
+
+int nvmlDeviceGetPersistenceMode(void *card, unsigned *value) { return number32(card, __func__, "persistence", value); }
+int nvmlDeviceGetDisplayMode(void *card, unsigned *value) { return number32(card, __func__, "display", value); }
+int nvmlDeviceGetDisplayActive(void *card, unsigned *value) { return number32(card, __func__, "desktop", value); }
+int nvmlDeviceGetNumaNodeId(void *card, int *value) { return number32(card, __func__, "numa", (unsigned *)value); }
+int nvmlDeviceGetMigMode(void *card, unsigned *now, unsigned *later) {
+    *later = 0;
+    return number32(card, __func__, "mig", now);
 }
 
 typedef struct { unsigned long long total, free, used; } memory_v1;
@@ -173,6 +220,7 @@ int nvmlDeviceGetMemoryInfo_v2(void *card, memory_v2 *info) {
         card_number(card, "memory.reserved", &info->reserved))
         return NOT_SUPPORTED;
     info->free = info->total - info->used - info->reserved;
+    card_number(card, "memory.free", &info->free);
     return SUCCESS;
 }
 
@@ -192,6 +240,7 @@ int nvmlDeviceGetPowerManagementLimit(void *card, unsigned *value) {
     return number32(card, __func__, "limit.set", value);
 }
 int nvmlDeviceGetClockInfo(void *card, unsigned type, unsigned *value) {
+    if (type == 2) return number32(card, __func__, "clock.mem", value);
     return type == 1 ? number32(card, __func__, "clock.sm", value) : INVALID_ARGUMENT;
 }
 int nvmlDeviceGetCurrPcieLinkGeneration(void *card, unsigned *value) { return number32(card, __func__, "gen", value); }

@@ -26,6 +26,14 @@ CARD: dict[str, object] = {
     "limit": 180_000,
     "limit.set": 175_000,
     "clock.sm": 2602,
+    "clock.mem": 14_001,
+    "persistence": 1,
+    "display": 0,
+    "desktop": 0,
+    "numa": 1,
+    "mig": 0,
+    # No such domain on any machine: what the kernel says of it is nothing.
+    "domain": 0x7ABC,
     "gen": 4,
     "gen.max": 5,
     "width": 8,
@@ -41,7 +49,9 @@ CARD: dict[str, object] = {
 
 def two_cards() -> dict[str, object]:
     """Two healthy cards with known values; the second listed sits on the lower bus."""
-    scenario: dict[str, object] = {"count": 2}
+    scenario: dict[str, object] = {"count": 2, "driver": "580.65.06", "cuda": 13_000}
+    for way in ("0.1", "1.0"):
+        scenario |= {f"p2p.{way}": 1, f"nvlink.{way}": 5, f"path.{way}": 30}
     for index, (bus, uuid) in enumerate(((33, "GPU-high"), (2, "GPU-low"))):
         scenario |= {f"{index}.{key}": value for key, value in CARD.items()}
         scenario |= {f"{index}.bus": bus, f"{index}.uuid": uuid}
@@ -53,6 +63,13 @@ def build(folder: Path) -> Path:
     command = ["gcc", "-shared", "-fPIC", "-O1", "-pthread", "-Wall", "-Wextra", "-Werror"]
     subprocess.run([*command, "-o", str(folder / "libnvidia-ml.so.1"), str(SOURCE)], check=True, timeout=120)
     return folder
+
+
+def write(path: Path, scenario: dict[str, object]) -> None:
+    """Put a scenario in place, whole."""
+    draft = path.with_suffix(".new")
+    draft.write_text("".join(f"{key} {value}\n" for key, value in scenario.items()))
+    draft.replace(path)
 
 
 class Rig:
@@ -67,9 +84,7 @@ class Rig:
 
     def set(self, scenario: dict[str, object]) -> None:
         """Replace the scenario, whole."""
-        draft = self._scenario.with_suffix(".new")
-        draft.write_text("".join(f"{key} {value}\n" for key, value in scenario.items()))
-        draft.replace(self._scenario)
+        write(self._scenario, scenario)
 
     def read(self, command: str = "read") -> dict[str, Any]:
         """One look, as the JSON contract names it."""
