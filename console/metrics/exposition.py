@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 
 from console.errors import ConsoleError
-from console.metrics.names import WANTED
+from console.metrics.names import OLD_HITS, WANTED
 
 LIMIT_CHARS = 8_000_000
 """A real page has 55,000; what is larger is no metrics page."""
 LIMIT_SAMPLES = 50_000
 PREFIX = "vllm:"
+_KEPT_HEADS = 4096
+"""A page has about 300 lines that are read."""
 
 
 class MetricsError(ConsoleError):
@@ -33,6 +36,8 @@ class Samples:
     """The samples of one page by name, names as they stand on the wire."""
 
     by_name: Mapping[str, tuple[Sample, ...]]
+    prefix_unit: str | None = None
+    """What the old `gpu_prefix_cache_*` counters count, by the page's own words: `tokens` or `blocks`."""
 
     def get(self, name: str) -> tuple[Sample, ...]:
         """The samples of `name`; none if the page has none."""
@@ -68,7 +73,17 @@ def parse(text: str) -> Samples:
             "it has no series of vLLM",
             "check that the address is vLLM's and that it runs without --disable-log-stats",
         )
-    return Samples(MappingProxyType({name: tuple(samples) for name, samples in found.items()}))
+    whole = MappingProxyType({name: tuple(samples) for name, samples in found.items()})
+    return Samples(whole, _prefix_unit(text))
+
+
+def _prefix_unit(text: str) -> str | None:
+    """Read from the help line: 0.8.5 counted blocks, later versions tokens, under the same name."""
+    at = text.find(f"# HELP {OLD_HITS}")
+    if at < 0:
+        return None
+    about = text[at : text.find("\n", at)]
+    return next((unit for unit in ("tokens", "blocks") if unit in about), None)
 
 
 def _not_metrics(why: str, fix: str) -> MetricsError:
@@ -91,16 +106,27 @@ def _cut_name(line: str) -> bool:
 
 
 def _samples(lines: list[str]) -> Iterator[tuple[str, Sample]]:
-    # Imported here: the first frame of the console must not wait for it.
-    from prometheus_client.parser import text_string_to_metric_families
-
     if len(lines) > LIMIT_SAMPLES:
         raise _not_metrics(f"it has more than {LIMIT_SAMPLES:,} series", "check that the address is vLLM's")
     try:
-        for family in text_string_to_metric_families("\n".join(lines) + "\n"):
-            for name, labels, value, *_ in family.samples:
-                yield name, Sample(MappingProxyType(labels), value if math.isfinite(value) else None)
+        for line in lines:
+            head, _, number = line.rpartition(" ")
+            name, labels = _head(head)
+            value = float(number) if "_" not in number else math.nan
+            yield name, Sample(labels, value if math.isfinite(value) else None)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise _not_metrics(
             f"it is not Prometheus text: {str(error)[:120]}", "check that the address is vLLM's"
         ) from None
+
+
+@lru_cache(maxsize=_KEPT_HEADS)
+def _head(head: str) -> tuple[str, Mapping[str, str]]:
+    """Name and labels of a line without its value. They come again with every page, and reading them is dear."""
+    # Imported here: the first frame of the console must not wait for it.
+    from prometheus_client.parser import text_string_to_metric_families
+
+    ((sample,),) = (family.samples for family in text_string_to_metric_families(f"{head} 1\n"))
+    if sample.value != 1 or sample.timestamp is not None:
+        raise ValueError(f"more than one number on the line {head[:80]!r}")
+    return sample.name, MappingProxyType(dict(sample.labels))

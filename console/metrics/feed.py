@@ -22,6 +22,16 @@ _KEPT = 4096
 _LAST = 8
 
 
+def kept_page(text: str | None) -> Counters | None:
+    """A page that was kept as text, such as the one after the canary; `None` where there is none that can be read."""
+    if text is None:
+        return None
+    try:
+        return vllm.read(parse(text), at=0.0)
+    except MetricsError:
+        return None
+
+
 class Feed:
     """Scrapes one endpoint; bounded memory, one caller at a time.
 

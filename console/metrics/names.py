@@ -43,19 +43,24 @@ HISTOGRAMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 RUNNING = ("vllm:num_requests_running",)
 WAITING = ("vllm:num_requests_waiting",)
 KV_USED = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
+OLD_HITS = "vllm:gpu_prefix_cache_hits_total"
 BY_SOURCE = "vllm:prompt_tokens_by_source_total"
 PER_POSITION = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
 CACHE_INFO = "vllm:cache_config_info"
 CREATED = ("vllm:generation_tokens_created", "vllm:prompt_tokens_created")
 PROCESS_START = "process_start_time_seconds"
-PARTS = ("_count", "_sum", "_bucket")
+HTTP = "http_requests_total"
+"""Counted by the web server in front of the engine, by `status` such as `2xx`."""
+QUANTILES = ("ttft", "itl", "tpot", "e2e", "queue")
+"""Histograms whose buckets are read; of the others the mean is enough."""
 
 WANTED = frozenset(
     {
         *(name for names in COUNTERS.values() for name in names),
-        *(f"{name}{part}" for names in HISTOGRAMS.values() for name in names for part in PARTS),
+        *(f"{name}{part}" for names in HISTOGRAMS.values() for name in names for part in ("_count", "_sum")),
+        *(f"{name}_bucket" for key in QUANTILES for name in HISTOGRAMS[key]),
         *(*RUNNING, *WAITING, *KV_USED, *CREATED),
-        *(BY_SOURCE, PER_POSITION, CACHE_INFO, PROCESS_START),
+        *(BY_SOURCE, PER_POSITION, CACHE_INFO, PROCESS_START, HTTP),
     }
 )
-"""All that is read of a page; the rest of it (half) is not parsed."""
+"""All that is read of a page; the rest of it (more than half) is not parsed."""

@@ -87,6 +87,8 @@ class Reading:
     prefix_cache: PrefixCache = PrefixCache()
     mtp: Mtp | None = None
     last: tuple[LastRequests, ...] = ()
+    refused_requests: int | None = None
+    """Requests answered with HTTP 4xx."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,17 @@ from console.metrics.names import (
     COUNTERS,
     CREATED,
     HISTOGRAMS,
+    HTTP,
     KV_USED,
+    OLD_HITS,
     PER_POSITION,
     PROCESS_START,
     RUNNING,
     WAITING,
 )
 from console.metrics.reading import CacheFacts
+
+_HITS = frozenset(COUNTERS["prefix_hits"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,8 @@ class Counters:
     """Tokens a finished request really prefilled."""
     request_prompt: Histogram | None = None
     """Prompt tokens of a finished request."""
+    refused: int | None = None
+    """Requests answered with HTTP 4xx by the web server."""
     shape: Mapping[str, int] = field(default_factory=dict)
     """How many series each figure sums; two pages compare only where these agree."""
 
@@ -110,6 +116,7 @@ def read(samples: Samples, at: float) -> Counters:
         cached_tokens=cached,
         computed_tokens=computed,
         spec_accepted_per_pos=_per_position(samples.get(PER_POSITION), engines),
+        refused=_refused(samples.get(HTTP)),
         shape=_shape(samples),
         **sums,  # type: ignore[arg-type]
         **histograms,  # type: ignore[arg-type]
@@ -199,14 +206,23 @@ def _prompt_split(
     hits = _values([s for s in by_source if s.labels.get("source") != "local_compute"], engines)
     work = _values([s for s in by_source if s.labels.get("source") == "local_compute"], engines)
     cached = sums["prompt_cached"] if hits is None else round(sum(hits))
-    if cached is None and "vllm:prefix_cache_hits_total" in samples.by_name:
-        # Counted when a request is admitted, so a moment before its prompt tokens. Versions that only know the
-        # `gpu_` name count blocks there, which are no tokens.
-        cached = sums["prefix_hits"]
+    if cached is None:
+        # Counted when a request is admitted, so a moment before its prompt tokens.
+        cached = _hit_tokens(samples, sums["prefix_hits"])
     if work is not None:
         return cached, round(sum(work))
     prompt = sums["prompt_tokens"]
     return cached, None if prompt is None or cached is None else max(0, prompt - cached)
+
+
+def _hit_tokens(samples: Samples, hits: int | None) -> int | None:
+    """Hits of the prefix cache in tokens; where the old counter tells no unit, nobody knows."""
+    if hits is None or OLD_HITS not in samples.by_name or len(samples.by_name.keys() & _HITS) > 1:
+        return hits
+    if samples.prefix_unit == "blocks":
+        block = cache_facts(samples.get(CACHE_INFO)).block_tokens
+        return None if block is None else hits * block
+    return hits if samples.prefix_unit == "tokens" else None
 
 
 def _per_position(found: tuple[Sample, ...], engines: frozenset[str]) -> tuple[int, ...] | None:
@@ -222,6 +238,14 @@ def _per_position(found: tuple[Sample, ...], engines: frozenset[str]) -> tuple[i
     if sorted(sums) != list(range(len(sums))):
         return None
     return tuple(round(sums[position]) for position in range(len(sums)))
+
+
+def _refused(found: tuple[Sample, ...]) -> int | None:
+    """A status has no series before its first request, so no series of it is none."""
+    refused = [sample.value for sample in found if sample.labels.get("status") == "4xx"]
+    if not found or any(value is None or not 0 <= value < LIMIT for value in refused):
+        return None
+    return round(sum(value or 0.0 for value in refused))
 
 
 def _least(found: tuple[Sample, ...]) -> float | None:

@@ -77,6 +77,7 @@ def _fill(span: Span, seconds: float | None, hit_rate_lifetime: float | None) ->
         generation_tokens_per_s=_ratio(span.count("generation_tokens"), seconds),
         prefix_cache=_prefix_cache(span, hit_rate_lifetime),
         mtp=_mtp(span),
+        refused_requests=span.count("refused"),
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +15,7 @@ from console.endpoint import Endpoint, EndpointError, free_port
 from console.metrics.exposition import MetricsError
 from console.metrics.feed import Feed
 from console.metrics.reading import Distribution
-from console.metrics.vllm import Counters
+from console.metrics.vllm import Counters, Histogram
 from tests.unit.metrics_pages import counters, page, with_value
 
 
@@ -233,3 +235,40 @@ def test_memory_is_flat_over_hours(clock: Clock) -> None:
         feed.update()
     assert len(feed._ring) <= 32
     assert len(feed.reading().last) == 8
+
+
+def test_memory_is_flat_over_a_simulated_day(clock: Clock) -> None:
+    """A page a second for a day: what the feed keeps does not grow after its first window."""
+    feed = Feed(Endpoint("http://127.0.0.1:9"), clock=clock)
+    last = counters(page("mtp", 1))
+
+    def live(seconds: int) -> None:
+        for _ in range(seconds):
+            clock.now += 1.0
+            n = clock.now
+            feed.keep(replace(last, at=n, ttft=Histogram((), n, n), generation_tokens=int(n)))
+            if int(n) % 100 == 0:
+                assert feed.reading().ttft_s.n == 30
+
+    live(600)
+    before = sys.getallocatedblocks()
+    live(86_400 - 600)
+    assert sys.getallocatedblocks() - before < 500
+
+
+def test_file_handles_are_flat(server: Server, endpoint: Endpoint) -> None:
+    server.body = page("mtp", 0).encode()
+    feed = Feed(endpoint)
+
+    def handles() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    feed.scrape()
+    before = handles()
+    for i in range(200):
+        server.status = 503 if i % 10 == 0 else 200
+        try:
+            feed.update()
+        except MetricsError:
+            continue
+    assert handles() <= before + 1
