@@ -9,22 +9,30 @@ if __name__ == "__main__" and os.fork():
 
 import time
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from console.endpoint import Endpoint, EndpointError
 from console.paths import Paths
+from console.presets import Preset
+from console.server.fingerprint import fingerprint
 from console.server.life import Server
 from console.server.locks import held
 from console.server.models import listed_models
-from console.server.process import alive
-from console.server.ready import Canary, canary_lock, read_canary, write_canary
-from console.server.state import ServerRecord, write_text
+from console.server.process import Identity, alive, read_stat, uptime_s
+from console.server.ready import Canary, canary_lock, keep_baseline, read_canary, write_canary
+from console.server.room import is_full
+from console.server.starts import Start, cache_kind, durations, keep_start, offsets
+from console.server.state import ServerRecord, now_utc
+from console.server.status import Phase
+from console.server.worked import keep_worked
 
 _DEADLINE_S = 300.0
 """For the request: kernels warm up for up to 20 s here, and a busy machine takes its time."""
 _LOOK_EVERY_S = 0.1
 _PROMPT = "1 2 3"
+_TITLE = "VLLM::"
 
 
 class Problem(NamedTuple):
@@ -42,16 +50,47 @@ def main(state: str) -> int:
             return 0
         server = Server(paths)
         record, endpoint = server.record(), server.endpoint()
-        if record is None or endpoint is None or read_canary(paths, record.life):
+        if record is None or endpoint is None or not alive(record.child) or read_canary(paths, record.life):
+            return 0
+        if is_full(paths.state):
+            # The answer could not be kept, and whoever looks next would ask again.
             return 0
         preset = server.preset()
         canary = ask(endpoint, record, preset.served if preset else None)
         if canary.ok:
-            _keep_baseline(paths, endpoint)
+            keep_baseline(paths, endpoint)
+            canary = replace(canary, engine=_engine(record))
         now = server.record()
         if now and now.life == record.life:
             write_canary(paths, canary)
+            if canary.ok and preset:
+                remember(paths, record, preset, server)
     return 0
+
+
+def _engine(record: ServerRecord) -> tuple[tuple[Identity, str], ...]:
+    """The engine's processes by the titles that vLLM gives them; none where a version gives none."""
+    stats = ((who, read_stat(who.pid)) for who in record.kin.find())
+    return tuple((who, stat.name) for who, stat in stats if stat and stat.name.startswith(_TITLE))
+
+
+def remember(paths: Paths, record: ServerRecord, preset: Preset, server: Server) -> None:
+    """Keep what this start took, and that its preset works; an arm of a run is neither history nor a way back."""
+    if Path(record.log).is_relative_to(paths.runs) or record.child is None:
+        return
+    keep_worked(paths, preset)
+    total_s = uptime_s(record.child)
+    start = server.start_log()
+    if total_s is None or start is None:
+        return
+    now = datetime.now(UTC)
+    begun = offsets(start.entered, now - timedelta(seconds=total_s), now)
+    phases = durations(begun, total_s)
+    if start.facts.download_seconds:
+        phases[Phase.LOAD] = max(0.0, phases.get(Phase.LOAD, 0.0) - start.facts.download_seconds)
+        total_s = sum(phases.values())
+    kept = Start(now_utc(), fingerprint(preset), start.facts.version, cache_kind(start.facts), total_s, phases)
+    keep_start(paths, preset.name, kept)
 
 
 def ask(endpoint: Endpoint, record: ServerRecord, served: str | None) -> Canary:
@@ -117,16 +156,6 @@ def _message(answer: Any) -> str:
     error = answer.get("error", answer) if isinstance(answer, dict) else answer
     text = error.get("message") if isinstance(error, dict) else error
     return str(text)[:300] if text else "no explanation"
-
-
-def _keep_baseline(paths: Paths, endpoint: Endpoint) -> None:
-    try:
-        page = endpoint.get("/metrics")
-        if page.status == 200:
-            write_text(paths.baseline, page.text)
-    except (EndpointError, OSError):
-        # The lifetime figures then start at zero, canary included.
-        return
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ class StartupFacts:
 
     weights_seconds: float | None = None
     """The slowest rank's."""
+    download_seconds: float | None = None
+    """What the weights' download took, where this start downloaded them."""
     weights_gib: float | None = None
     """Resident per card after loading; the largest rank's."""
 
@@ -161,6 +163,9 @@ FACTS: tuple[Fact, ...] = (
     _fact("kv_cache_dtype", r"\bkv_cache_dtype['\"]?(?:=|: )(?P<kv_cache_dtype>'?[\w.-]+'?)", unquoted),
     _fact("tensor_parallel_size", r"tensor_parallel_size['\"]?(?:=|: )(?P<tensor_parallel>\d+)", int),
     _fact("pipeline_parallel_size", r"pipeline_parallel_size['\"]?(?:=|: )(?P<pipeline_parallel>\d+)", int),
+    _fact(
+        "downloading weights", r"Time spent downloading weights for \S+: (?P<download_seconds>[\d.]+) s", float, LARGEST
+    ),
     _fact("Loading weights took", r"Loading weights took (?P<weights_seconds>[\d.]+) s", float, LARGEST),
     _fact("Model loading took", r"Model loading took (?P<weights_gib>[\d.]+) Gi?B", float, LARGEST),
     _fact("NVFP4 GEMM", r"Using (?P<kernels>\S+) for NVFP4 GEMM", str, EACH),
@@ -178,7 +183,11 @@ FACTS: tuple[Fact, ...] = (
     _fact(
         "ustom allreduce is disabled", r"ustom allreduce is disabled (?P<custom_all_reduce_off>(?:because|due)[^.]*)"
     ),
-    _fact("disable_custom_all_reduce=", r"disable_custom_all_reduce=(?P<custom_all_reduce_disabled>True|False)", truth),
+    _fact(
+        "disable_custom_all_reduce",
+        r"disable_custom_all_reduce['\"]?(?:=|: )(?P<custom_all_reduce_disabled>True|False)",
+        truth,
+    ),
     _fact("hunked prefill is enabled", r"max_num_batched_tokens=(?P<chunk_budget>[\d,]+)", whole),
     _fact(
         "max_num_scheduled_tokens is set to",

@@ -29,16 +29,8 @@ def failure_path(paths: Paths) -> Path:
 
 def write_failure(paths: Paths, failure: Failure) -> None:
     """Put a failure on record; a disk that does not take it costs only the memory of it."""
-    told = failure.diagnosis
-    diagnosis = {
-        "cause": told.cause,
-        "what": told.what,
-        "why": told.why,
-        "fix": told.fix,
-        "evidence": list(told.evidence),
-        "phase": told.phase,
-    }
-    value = {"schema": SCHEMA, "life": failure.life, "preset": failure.preset, "at": now_utc(), "diagnosis": diagnosis}
+    told = diagnosis_json(failure.diagnosis)
+    value = {"schema": SCHEMA, "life": failure.life, "preset": failure.preset, "at": now_utc(), "diagnosis": told}
     with suppress(OSError):
         write_json(failure_path(paths), value)
 
@@ -47,12 +39,29 @@ def read_failure(paths: Paths) -> Failure | None:
     """The failure on record, if there is one that can be read."""
     raw, _ = read_json(failure_path(paths))
     try:
-        return Failure(raw["life"], raw["preset"], _diagnosis(raw["diagnosis"])) if raw else None
+        return Failure(raw["life"], raw["preset"], diagnosis_from(raw["diagnosis"])) if raw else None
     except (KeyError, TypeError, ValueError):
         return None
 
 
-def _diagnosis(raw: Mapping[str, Any]) -> Diagnosis:
+def diagnosis_json(told: Diagnosis) -> dict[str, Any]:
+    """A diagnosis as state files keep it."""
+    return {
+        "cause": told.cause,
+        "what": told.what,
+        "why": told.why,
+        "fix": told.fix,
+        "evidence": list(told.evidence),
+        "phase": told.phase,
+    }
+
+
+def diagnosis_from(raw: Mapping[str, Any]) -> Diagnosis:
+    """The inverse of `diagnosis_json`.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is none.
+    """
     return Diagnosis(
         cause=str(raw["cause"]),
         what=str(raw["what"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from console.server.process import PROC, Identity, Stat, Table, boot_id, marked, snapshot
+from console.server.process import Identity, Stat, Table, boot_id, command_line, is_recorder, marked, snapshot
 from console.server.state import ServerRecord, read_exit, read_json, read_server, spec_path
 
 
@@ -27,7 +27,9 @@ def leftovers(record: ServerRecord, exit_path: Path) -> tuple[Identity, ...]:
     it wrote nothing every environment is searched for the marker.
     """
     end, _ = read_exit(exit_path)
-    return tuple(record.kin.find(search=end is None or end.life != record.life))
+    found = record.kin.find(search=end is None or end.life != record.life)
+    # The recorder ends by itself when its keeper has, within seconds.
+    return tuple(who for who in found if not is_recorder(who.pid))
 
 
 def find_life(record: Path) -> ServerRecord | None:
@@ -37,7 +39,7 @@ def find_life(record: Path) -> ServerRecord | None:
         return None
     table = snapshot()
     try:
-        ours = [table[pid] for pid in marked(str(spec["life"]), table)]
+        ours = [table[pid] for pid in marked(str(spec["life"]), table) if not is_recorder(pid)]
         keeper, child = _keeper(ours, table), _child(ours)
         if keeper is None:
             return None
@@ -53,6 +55,7 @@ def find_life(record: Path) -> ServerRecord | None:
             preset=spec["preset"],
             host=spec["host"],
             port=spec["port"],
+            restarts=int(spec.get("restarts", 0)),
         )
     except (KeyError, TypeError, ValueError):
         return None
@@ -72,12 +75,9 @@ def _keeper(ours: list[Stat], table: Table) -> Identity | None:
 def _child(ours: list[Stat]) -> Identity | None:
     """The first leader of a group within the keeper's session."""
     leaders = [stat for stat in ours if stat.group == stat.pid and stat.session != stat.pid]
-    first = min(leaders, key=lambda stat: stat.start, default=None)
+    first = min(leaders, key=lambda stat: (stat.start, stat.pid), default=None)
     return Identity(first.pid, first.start, boot_id()) if first else None
 
 
 def _is_keeper(pid: int) -> bool:
-    try:
-        return b"console.server.keeper" in (PROC / str(pid) / "cmdline").read_bytes()
-    except OSError:
-        return False
+    return b"console.server.keeper" in command_line(pid)

@@ -22,11 +22,22 @@ from typing import Any
 
 from console.server.ending import LOOK_EVERY_S, ORPHAN_GRACE_S, Ending
 from console.server.process import Identity, Kin, identify, read_stat
-from console.server.state import ExitRecord, ServerRecord, StopRequest, now_utc, read_stop, spec_path, stop_path, write
+from console.server.recording import RESET, Recording
+from console.server.rotation import rotate
+from console.server.state import (
+    ExitRecord,
+    ServerRecord,
+    StopRequest,
+    now_utc,
+    read_stop,
+    spec_path,
+    stop_path,
+    write,
+)
 
+_ROTATE_EVERY_S = 20.0
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _WATCHED = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT})
-_RESET = (signal.SIGHUP, signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGXFSZ)
 
 
 class Keeper:
@@ -42,6 +53,7 @@ class Keeper:
         self._asked = False
         self._asked_by: str | None = None
         self._ending: Ending | None = None
+        self._recording = Recording(spec, env)
 
     def start(self) -> int:
         """Start the child; its pid.
@@ -60,15 +72,15 @@ class Keeper:
             raise
         self._child = identify(pid) or Identity(pid, 0, self._me.boot)
         self._write_record()
+        self._recording.start()
         return pid
 
-    def keep(self) -> bool:
-        """Stay until nothing of the child is left; `True` when its death calls for `on_death`."""
+    def keep(self) -> None:
+        """Stay until nothing of the child is left."""
         while not self._over():
             self._wait()
         if self._ending and self._ending.escalated:
             self._write_exit()
-        return self._died()
 
     def _settle(self) -> None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -92,7 +104,7 @@ class Keeper:
             ],
             setpgroup=0,
             setsigmask=(),
-            setsigdef=_RESET,
+            setsigdef=RESET,
         )
 
     def _write_record(self) -> None:
@@ -109,6 +121,7 @@ class Keeper:
             preset=spec["preset"],
             host=spec["host"],
             port=spec["port"],
+            restarts=spec["restarts"],
         )
         # A full disk must not cost the child its keeper: the console finds the life by the spec and the marker too.
         with suppress(OSError):
@@ -122,15 +135,11 @@ class Keeper:
 
     def _wait(self) -> None:
         """Sleep until a child ends or somebody asks; during an ending, until the next look."""
-        if self._ending is None:
-            info = signal.sigwaitinfo(_WATCHED)
-        else:
-            told = signal.sigtimedwait(_WATCHED, LOOK_EVERY_S)
-            if told is None:
-                return
-            info = told
-        if info.si_signo != signal.SIGCHLD:
-            self._ask(info.si_pid)
+        told = signal.sigtimedwait(_WATCHED, LOOK_EVERY_S if self._ending else _ROTATE_EVERY_S)
+        if told is not None and told.si_signo != signal.SIGCHLD:
+            self._ask(told.si_pid)
+        elif self._ending is None:
+            rotate(self._spec["log"], self._spec["log_limit"])
 
     def _ask(self, asker: int) -> None:
         if self._asked or self._status is not None:
@@ -149,6 +158,7 @@ class Keeper:
 
     def _begin(self, grace_s: float) -> None:
         kin = Kin(self._spec["life"], self._me, self._child, whole=self._spec["subreaper"])
+        self._recording.end()
         leader = self._child if self._status is None else None
         self._ending = Ending(kin.find, leader, grace_s, time.monotonic())
 
@@ -161,6 +171,7 @@ class Keeper:
                 return
             if pid == 0:
                 return
+            self._recording.reaped(pid, again=self._ending is None and self._status is None)
             if self._child and pid == self._child.pid:
                 self._status = os.waitstatus_to_exitcode(status)
                 self._write_exit()
@@ -179,9 +190,15 @@ class Keeper:
         with suppress(OSError):
             write(Path(self._spec["exit"]), record)
 
-    def _died(self) -> bool:
+    @property
+    def died(self) -> bool:
         """Whether the child died instead of ending: a failure nobody asked for, or killed before it could end."""
         return bool(self._status) and (not self._asked or (self._status or 0) < 0)
+
+    @property
+    def unasked(self) -> bool:
+        """Whether the child ended though nobody had asked: a server whose engine crashed ends with code 0."""
+        return not self._asked
 
 
 def _self() -> Identity:
@@ -220,12 +237,27 @@ def main() -> int:
         _report({"error": error.strerror or str(error)})
         return 1
     _report({"keeper": os.getpid(), "child": child})
-    died = keeper.keep()
+    keeper.keep()
+    if keeper.unasked and spec["on_crash"] and lock is not None:
+        _hand_over(spec["on_crash"], lock, env)
     _release(lock)
-    if died and spec["on_death"]:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _WATCHED)
-        os.execve(spec["on_death"][0], spec["on_death"], os.environ)
+    if keeper.died and spec["on_death"]:
+        _become(spec["on_death"])
     return 0
+
+
+def _hand_over(command: list[str], lock: int, env: dict[str, str]) -> None:
+    """Become the process that may start the child again: it goes on holding the lock, and gets the environment."""
+    memory = os.memfd_create("environment")
+    os.write(memory, json.dumps(env).encode())
+    for handle in (lock, memory):
+        os.set_inheritable(handle, True)
+    _become([*command, str(lock), str(memory)])
+
+
+def _become(command: list[str]) -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _WATCHED)
+    os.execve(command[0], command, os.environ)
 
 
 def _release(lock: int | None) -> None:

@@ -15,7 +15,8 @@ from typing import Any
 from console.errors import BusyError, ConsoleError
 from console.server.locks import held
 from console.server.process import KEEP_ENVIRON, MARKER
-from console.server.state import SCHEMA, now_utc, spec_path, stop_path, write_json
+from console.server.rotation import LIMIT_BYTES
+from console.server.state import SCHEMA, now_utc, recorder_path, spec_path, stop_path, write_json
 
 _PATIENCE_S = 30.0
 """A machine that swaps may take this long to start an interpreter."""
@@ -40,6 +41,15 @@ class KeeperSpec:
     """Seconds between SIGTERM and SIGKILL."""
     on_death: tuple[str, ...] | None = None
     """Run once in the keeper's place when the child died instead of ending; the first word is an absolute path."""
+    on_crash: tuple[str, ...] | None = None
+    """Run in the keeper's place when the child ended and nobody had asked, with the lock and the child's environment
+    as two more words, the numbers of descriptors: it decides whether the child is started again."""
+    restarts: int = 0
+    """How many crashes in a row this life is started after."""
+    recorder: tuple[str, ...] | None = None
+    """Run beside the child while it lives, started again three times at most; the first word is an absolute path."""
+    log_limit: int = LIMIT_BYTES
+    """Bytes beyond which the log is copied aside and cut."""
     preset: Mapping[str, Any] | None = None
     host: str | None = None
     port: int | None = None
@@ -77,23 +87,27 @@ def spawn_holding(spec: KeeperSpec, env: Mapping[str, str], lock: int) -> Spawne
 def _spawn(spec: KeeperSpec, env: Mapping[str, str], lock: int | None) -> Spawned:
     path = spec_path(spec.record)
     # What an earlier life left must not be taken for this one's.
-    for stale in (spec.record, spec.exit, stop_path(spec.record)):
+    for stale in (spec.record, spec.exit, stop_path(spec.record), recorder_path(spec.record)):
         stale.unlink(missing_ok=True)
     told = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(spec).items()}
     write_json(path, {"schema": SCHEMA, **told, "lock_fd": lock, "started": now_utc()})
-    child_env = {**env, MARKER: spec.life, KEEP_ENVIRON: "1"}
-    return _heard(spec, *_run(path, spec, child_env, lock))
+    return _heard(spec, *_run(path, spec, child_env(env, spec.life), lock))
 
 
-def _run(path: Path, spec: KeeperSpec, child_env: Mapping[str, str], lock: int | None) -> tuple[str, str]:
+def child_env(env: Mapping[str, str], life: str) -> dict[str, str]:
+    """The child's environment with the marker of its life."""
+    return {**env, MARKER: life, KEEP_ENVIRON: "1"}
+
+
+def _run(path: Path, spec: KeeperSpec, env: Mapping[str, str], lock: int | None) -> tuple[str, str]:
     """Start the process; what it reports, and what went wrong in starting it."""
-    command = [sys.executable, "-P", "-m", "console.server.keeper", str(path)]
+    command = keeper_command(path)
     log = os.open(spec.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         # The child's environment goes through a pipe: it may hold keys, and what it does to Python is the child's.
         done = subprocess.run(
             command,
-            input=json.dumps(child_env),
+            input=json.dumps(env),
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
@@ -110,6 +124,11 @@ def _run(path: Path, spec: KeeperSpec, child_env: Mapping[str, str], lock: int |
     finally:
         os.close(log)
     return done.stdout, f"the keeper ended with code {done.returncode}"
+
+
+def keeper_command(spec: Path) -> list[str]:
+    """The keeper's command line."""
+    return [sys.executable, "-P", "-m", "console.server.keeper", str(spec)]
 
 
 def _heard(spec: KeeperSpec, report: str, problem: str) -> Spawned:

@@ -2,44 +2,76 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from console.endpoint import Endpoint
 from console.errors import NothingError
 from console.paths import Paths
 from console.presets import Preset
-from console.server.derive import FIRST_REQUEST, READY_TIMEOUT, Observer
+from console.server.cards import OpenCards
+from console.server.chain import Link, chain
+from console.server.derive import Observer
 from console.server.facts import StartupFacts
 from console.server.failure import Failure, read_failure, write_failure
+from console.server.following import Following
+from console.server.foreign import ForeignWatch
 from console.server.found import known_life, leftovers
+from console.server.halt import halt
+from console.server.holders import Holders
 from console.server.locks import is_held
 from console.server.process import alive
+from console.server.proof import proof_link, read_proof
 from console.server.ready import read_canary
+from console.server.room import make_state
 from console.server.run_lock import busy_with, run_is_live
-from console.server.sockets import bind_problem, owner_of
 from console.server.start import PortInUse, launch
-from console.server.state import ServerRecord
+from console.server.startup import StartupReader
+from console.server.state import ServerRecord, read_stop, stop_path
 from console.server.status import Diagnosis, Phase, ServerStatus, State
-from console.server.stop import StopReport, stop_life, wait_gone
+from console.server.stop import StopReport
+from console.server.worked import read_worked
 
-_LOOK_EVERY_S = 0.25
-_OWN_DEATH_S = 15.0
-"""A server whose engine crashed ends by itself within seconds; then its log holds the whole story."""
-_PORT_S = 10.0
+if TYPE_CHECKING:
+    from console.gpu.sample import GpuReport, GpuSource
+    from console.metrics.vllm import Counters
+    from console.server.drain import Drained
+
 _PATIENCE_S = 10.0
 """For a start under way to say whom it started."""
-_END = frozenset({State.READY, State.FAILED, State.STOPPED})
+
+
+def _own_cards() -> GpuSource:
+    # Imported here: the first frame of the console must not wait for it.
+    from console.gpu.source import open_source
+
+    return open_source(None, frozenset)
 
 
 class Server:
-    """The one server of this console; a thin view on what is on disk and in /proc, safe to build any time."""
+    """The one server of this console; a thin view on what is on disk and in /proc, safe to build any time.
 
-    def __init__(self, paths: Paths) -> None:
-        self._paths = paths
+    Args:
+        paths: whose state.
+        open_cards: where to look at the cards; this machine's own without one.
+        presets: the known presets, on whose ports servers that are not ours are looked for.
+    """
+
+    def __init__(
+        self,
+        paths: Paths,
+        *,
+        open_cards: OpenCards | None = None,
+        presets: Callable[[], Iterable[Preset]] = tuple,
+    ) -> None:
+        self.paths = paths
+        self._open_cards = open_cards or _own_cards
+        self._foreign = ForeignWatch(presets)
+        self._holders = Holders(self._open_cards)
         self._observer: Observer | None = None
 
     def record(self) -> ServerRecord | None:
@@ -51,11 +83,24 @@ class Server:
         observer = self._observe(self.record())
         return observer.preset if observer else None
 
+    def worked(self) -> Preset | None:
+        """The last preset that became ready, as resolved, with secrets from this console's environment."""
+        return read_worked(self.paths)
+
     def endpoint(self) -> Endpoint | None:
-        """Where the living server answers."""
+        """Where the living server of ours answers."""
         record = self.record()
         observer = self._observe(record)
         return observer.endpoint if observer and record and alive(record.child) else None
+
+    def watched(self) -> Endpoint | None:
+        """Where figures can be read: our server, else one on a preset's port that is not ours. May ask for a second."""
+        return self.endpoint() or (None if is_held(self.paths.server_lock) else self._foreign.endpoint())
+
+    def card_env(self) -> Mapping[str, str]:
+        """What tells CUDA which cards it sees: the living server's environment, else this console's own."""
+        observer = self._observe(self.record())
+        return observer.card_env if observer else os.environ
 
     def secrets(self) -> frozenset[str]:
         """Values that no log view and no report may show."""
@@ -64,32 +109,68 @@ class Server:
 
     def facts(self) -> StartupFacts:
         """What the log of that life told about the server that really runs."""
+        start = self.start_log()
+        return start.facts if start else StartupFacts()
+
+    def start_log(self) -> StartupReader | None:
+        """The start of that life as its log tells it."""
         observer = self._observe(self.record())
-        return observer.facts if observer else StartupFacts()
+        return observer.start_log if observer else None
+
+    def trouble(self) -> Diagnosis | None:
+        """What the log of the living server says went wrong."""
+        observer = self._observe(self.record())
+        return observer.trouble() if observer else None
+
+    def chain(self, counters: Counters | None, cards: GpuReport | None = None) -> tuple[Link, ...]:
+        """What really runs, link by link, and whether it was proved with a long prompt."""
+        preset, record = self.preset(), self.record()
+        canary = read_canary(self.paths, record.life) if record else None
+        proof = read_proof(self.paths, preset) if preset else None
+        links = chain(self.facts(), counters, cards)
+        return (*links, proof_link(proof, canary.version if canary else None)) if preset else links
+
+    def leftovers(self) -> tuple[int, ...]:
+        """Pids of what the last life left although its keeper is gone."""
+        record = self.record()
+        if record is None or alive(record.keeper):
+            return ()
+        return tuple(who.pid for who in leftovers(record, self.paths.exit_record))
 
     def baseline(self) -> str | None:
         """The `/metrics` page right after the canary of that life."""
         record = self.record()
-        if record is None or read_canary(self._paths, record.life) is None:
+        if record is None or read_canary(self.paths, record.life) is None:
             return None
         try:
-            return self._paths.baseline.read_text()
+            return self.paths.baseline.read_text()
         except OSError:
             return None
 
     def status(self, *, probe: bool = True) -> ServerStatus:
-        """One look; with `probe` it asks the server, and has the canary sent when that is due."""
+        """One look; with `probe` it asks the server, and has the canary sent when that is due.
+
+        Where no server of ours lives, one that answers on a preset's port is told as foreign.
+        """
         record, note = self._known()
         observer = self._observe(record)
         status = observer.status(probe=probe) if observer else ServerStatus()
         if status.state in (State.STOPPED, State.FAILED) and status.pid is None:
-            status = self._without_life(status)
+            status = self._without_life(status, record)
+        if status.state is State.STOPPED and probe:
+            status = self._foreign.status() or status
+        if status.state is State.FAILED and probe:
+            status = self._holders.told(status)
         return replace(status, note=status.note or note)
 
-    def _without_life(self, status: ServerStatus) -> ServerStatus:
-        if is_held(self._paths.server_lock):
+    def _without_life(self, status: ServerStatus, record: ServerRecord | None) -> ServerStatus:
+        if is_held(self.paths.server_lock):
+            request, _ = read_stop(stop_path(self.paths.server_record))
+            if request and record and request.life == record.life and alive(request.asker):
+                detail = "waiting for its port and the cards' memory"
+                return replace(status, state=State.STOPPING, phase=Phase.STOPPING, detail=detail, diagnosis=None)
             return ServerStatus(State.STARTING, Phase.START)
-        failure = read_failure(self._paths)
+        failure = read_failure(self.paths)
         if failure and failure.life is None and not status.ours:
             return ServerStatus(State.FAILED, preset=failure.preset, diagnosis=failure.diagnosis)
         return status
@@ -103,17 +184,17 @@ class Server:
             for_run: the id of the run that asks; anybody else is refused while a run is live.
 
         Raises:
-            BusyError: a server of ours lives or is being started, or a run is live.
+            BusyError: a server of ours lives or is being started or stopped, or a run is live.
             ConsoleError: it cannot be started: no such command, the port taken …
         """
-        self._paths.make()
-        run = run_is_live(self._paths)
+        make_state(self.paths)
+        run = run_is_live(self.paths)
         if run is not None and run != for_run:
             raise busy_with(run)
         try:
-            launch(self._paths, preset, log)
+            launch(self.paths, preset, log, self._open_cards, recorded=for_run is None)
         except PortInUse as error:
-            write_failure(self._paths, Failure(None, preset.name, error.diagnosis))
+            write_failure(self.paths, Failure(None, preset.name, error.diagnosis))
             raise
 
     def follow_start(self, timeout_s: float | None = None) -> Iterator[ServerStatus]:
@@ -122,60 +203,50 @@ class Server:
         A server that is not ready after `timeout_s` seconds (default: its preset's `ready-timeout`) without the time
         of downloads is stopped; the last status says why.
         """
-        seen, download_s, before = None, 0.0, time.monotonic()
-        while True:
-            status = self.status()
-            now = time.monotonic()
-            download_s += now - before if status.phase is Phase.DOWNLOAD else 0.0
-            before = now
-            if status.state is State.FAILED and status.pid is not None:
-                status = self._put_down(status, "the first request failed", _patience_s(status.diagnosis))
-            elif self._is_late(status, download_s, timeout_s):
-                status = self._put_down(self._late(status), READY_TIMEOUT, 0.0)
-            key = (status.state, status.phase, status.detail)
-            if key != seen:
-                seen = key
-                yield status
-            if status.state in _END:
-                return
-            time.sleep(_LOOK_EVERY_S)
+        return Following(self, timeout_s).changes()
 
-    def _is_late(self, status: ServerStatus, download_s: float, timeout_s: float | None) -> bool:
-        preset = self.preset()
-        limit = timeout_s if timeout_s is not None else preset.server.ready_timeout if preset else None
-        if limit is None or status.state is not State.STARTING or status.uptime_s is None:
-            return False
-        return status.uptime_s - download_s > limit
+    def drain(self, limit_s: float, tell: Callable[[str], None] = lambda _text: None) -> Drained | None:
+        """Wait until the server has answered what it was asked; `None` when there is none that could be asked."""
+        from console.server.drain import drain
 
-    def _late(self, status: ServerStatus) -> ServerStatus:
-        observer = self._observe(self.record())
-        found = observer.trouble() if observer else None
-        return replace(status, diagnosis=found or _too_late(status))
+        endpoint = self.endpoint()
+        return None if endpoint is None else drain(endpoint, limit_s, tell)
 
-    def _put_down(self, status: ServerStatus, reason: str, patience_s: float) -> ServerStatus:
-        """A server that will not get ready: let it die its own death if it is about to, else stop it."""
-        record = self.record()
-        if record is None or status.diagnosis is None:
-            return status
-        write_failure(self._paths, Failure(record.life, status.preset, status.diagnosis))
-        if not (record.child and wait_gone(record.child, time.monotonic() + patience_s)):
-            with suppress(NothingError):
-                self.stop(reason=reason)
-        wait_gone(record.keeper, time.monotonic() + _OWN_DEATH_S)
-        return self.status()
+    def stop(
+        self,
+        *,
+        on_event: Callable[[str], None] | None = None,
+        reason: str = "down",
+        coming: Preset | None = None,
+    ) -> StopReport:
+        """Stop the server whole: no process of it is left, its port is free and the cards have their memory back.
 
-    def stop(self, *, on_event: Callable[[str], None] | None = None, reason: str = "down") -> StopReport:
-        """Stop the server whole: until no process of it is left and its port is free, or the report says what stays.
+        Args:
+            on_event: hears what is being done, in words.
+            reason: what goes on record as who asked.
+            coming: the preset that is started next, whose memory is waited for.
+
+        Returns:
+            What stays, with its reason, where the stop is not whole.
 
         Raises:
             NothingError: there is no server of ours.
         """
         record = self._stoppable()
         if record is None:
-            raise NothingError("there is no server to stop", "none of this console runs", "`qwen-console status`")
-        report = stop_life(record, self._paths.server_record, self._paths.exit_record, reason=reason, on_event=on_event)
-        problem = self._port_problem(record)
-        return replace(report, left=(*report.left, (0, problem))) if problem else report
+            raise self._nothing()
+        tell = on_event or (lambda _text: None)
+        return halt(self.paths, record, self._open_cards, reason=reason, tell=tell, coming=coming)
+
+    def _nothing(self) -> NothingError:
+        foreign = self._foreign.status()
+        if foreign is None:
+            return NothingError("there is no server to stop", "none of this console runs", "`qwen-console status`")
+        return NothingError(
+            f"the server on {foreign.url} is not ours to stop",
+            foreign.note or "",
+            "end it where it was started",
+        )
 
     def _stoppable(self) -> ServerRecord | None:
         """Who is to be stopped; a start under way is waited for until it says whom it started."""
@@ -184,50 +255,26 @@ class Server:
             record = self.record()
             if record and (alive(record.keeper) or alive(record.child)):
                 return record
-            if record and leftovers(record, self._paths.exit_record):
+            if record and leftovers(record, self.paths.exit_record):
                 return record
-            if not is_held(self._paths.server_lock) or time.monotonic() > end:
+            if not is_held(self.paths.server_lock) or time.monotonic() > end:
                 return None
             time.sleep(0.05)
 
-    def _port_problem(self, record: ServerRecord) -> str | None:
-        """Wait until the port is free; why it is not. Somebody else who took it at once is no remnant of ours."""
-        host, port = record.host or "", record.port or 0
-        end = time.monotonic() + _PORT_S
-        while port and bind_problem(host, port) is not None and owner_of(port) is None:
-            if time.monotonic() > end:
-                return f"port {port} is still not free, and nobody is seen to hold it"
-            time.sleep(0.1)
-        return None
-
     def _known(self) -> tuple[ServerRecord | None, str | None]:
-        return known_life(self._paths.server_record)
+        return known_life(self.paths.server_record)
 
     def _observe(self, record: ServerRecord | None) -> Observer | None:
         if record is None:
             return None
         if self._observer is None or self._observer.record != record:
             self.close()
-            self._observer = Observer(self._paths, record)
+            self._observer = Observer(self.paths, record)
         return self._observer
 
     def close(self) -> None:
         """Drop the kept connections; the next use opens new ones."""
+        self._foreign.close()
         if self._observer is not None:
             self._observer.close()
-
-
-def _patience_s(diagnosis: Diagnosis | None) -> float:
-    return _OWN_DEATH_S if diagnosis and diagnosis.cause == "engine-crashed" else 0.0
-
-
-def _too_late(status: ServerStatus) -> Diagnosis:
-    asked = status.detail == FIRST_REQUEST
-    doing = f"{status.phase}: {status.detail}" if status.detail else str(status.phase)
-    return Diagnosis(
-        cause="engine-stalled" if asked else "unknown",
-        what=f"the server was not ready after {status.uptime_s or 0:.0f} s and was stopped",
-        why=f"it was still at: {doing}; its log names no error",
-        fix="look at `qwen-console logs`, or give it longer: `--set server.ready-timeout=SECONDS`",
-        phase=status.phase,
-    )
+            self._observer = None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 from console.paths import Paths
+from console.server.rotation import pieces
 
 KEPT = 20
 """Log files of past lives that stay."""
@@ -16,6 +17,7 @@ TAIL_BYTES = 1_000_000
 """What is read of a long log's end: the cause of death."""
 _BATCH_BYTES = 1_000_000
 _LONGEST_LINE = 200_000
+_SECRETS = ("VLLM_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 _HIDDEN = "•••"
 _SHORTEST_SECRET = 4
 """A shorter "secret" would black out half of the log and hide nothing."""
@@ -27,26 +29,39 @@ def new_log(paths: Paths, preset: str) -> Path:
     safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in preset)
     old = sorted(paths.logs.glob("*.log"), key=lambda file: file.name)
     for file in old[: max(0, len(old) - KEPT + 1)]:
-        file.unlink(missing_ok=True)
+        for piece in (file, *map(Path, pieces(str(file)))):
+            piece.unlink(missing_ok=True)
     return paths.logs / f"{stamp}-{safe}.log"
 
 
 def tail(path: Path, n: int) -> list[str]:
-    """The last `n` lines; empty when there is no log."""
-    return _text(_read_end(path, TAIL_BYTES)).splitlines()[-n:] if n > 0 else []
+    """The last `n` lines; empty when there is no log. Of a log that was just cut, they begin in its last piece."""
+    if n <= 0:
+        return []
+    lines = _text(_read_end(path, TAIL_BYTES)).splitlines()
+    if len(lines) < n and (cut := pieces(str(path))):
+        lines = _text(_read_end(Path(cut[-1]), TAIL_BYTES)).splitlines() + lines
+    return lines[-n:]
 
 
 def ends(path: Path) -> list[str]:
     """The log as far as a reader of causes needs it: all of it, or its beginning and its end."""
+    files = [*map(Path, pieces(str(path))), path]
+    sizes = [_size(file) for file in files]
+    if sum(sizes) <= HEAD_BYTES + TAIL_BYTES:
+        return _text(b"".join(_read_end(file, size) for file, size in zip(files, sizes, strict=True))).splitlines()
+    end = b""
+    for file, size in zip(reversed(files), reversed(sizes), strict=True):
+        room = TAIL_BYTES - len(end)
+        end = _read_end(file, min(room, size if file != files[0] else max(0, size - HEAD_BYTES))) + end
+    return head(files[0]) + _text(end).splitlines()[1:]
+
+
+def head(path: Path) -> list[str]:
+    """The whole lines of a log's beginning."""
     try:
         with path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(0)
-            if size <= HEAD_BYTES + TAIL_BYTES:
-                return _text(file.read(HEAD_BYTES + TAIL_BYTES)).splitlines()
-            head = file.read(HEAD_BYTES)
-            file.seek(size - TAIL_BYTES)
-            return _text(_whole(head)).splitlines() + _text(file.read(TAIL_BYTES)).splitlines()[1:]
+            return _text(_whole(file.read(HEAD_BYTES))).splitlines()
     except OSError:
         return []
 
@@ -72,6 +87,11 @@ def follow(path: Path, offset: int) -> tuple[list[str], int]:
     return _text(chunk[:complete]).splitlines(), offset + complete
 
 
+def secret_values(env: Mapping[str, str], names: Iterable[str]) -> frozenset[str]:
+    """Values in an environment that must not be shown: of the usual names of keys, and of these."""
+    return frozenset(env.get(name, "") for name in (*_SECRETS, *names)) - {""}
+
+
 def redact(line: str, secrets: Iterable[str]) -> str:
     """The line without the values of these secrets."""
     for secret in sorted(secrets, key=len, reverse=True):
@@ -88,6 +108,13 @@ def _read_end(path: Path, limit: int) -> bytes:
             return file.read(limit)
     except OSError:
         return b""
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _whole(chunk: bytes) -> bytes:

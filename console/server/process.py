@@ -156,6 +156,19 @@ def environ(pid: int) -> dict[str, str] | None:
     return {name: value for name, separator, value in pairs if separator}
 
 
+def command_line(pid: int) -> bytes:
+    """The words a process was started with, each ended by a zero byte; empty when they cannot be read."""
+    try:
+        return (PROC / str(pid) / "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def is_recorder(pid: int) -> bool:
+    """Whether this process records a server's figures: it runs beside the server, and is no part of it."""
+    return b"console.server.recorder" in command_line(pid)
+
+
 def marked(life: str, pids: Iterable[int]) -> set[int]:
     """Those of the pids whose environment carries this life's marker."""
     needle = f"{MARKER}={life}".encode()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from typing import Any
 from console.endpoint import Endpoint, EndpointError
 from console.paths import Paths
 from console.server.locks import is_held
-from console.server.state import SCHEMA, read_json, write_json
+from console.server.process import Identity
+from console.server.state import SCHEMA, identity_from, read_json, write_json, write_text
 
 HEALTH_DEADLINE_S = 0.2
 """`status` has to be quick; one slow answer is a note, not a state."""
@@ -37,6 +39,8 @@ class Canary:
     version: str | None
     seconds: float
     """What the first request took."""
+    engine: tuple[tuple[Identity, str], ...] = ()
+    """The engine's own processes when it was answered, with their titles: none of them ends while the server serves."""
 
 
 def canary_lock(paths: Paths) -> Path:
@@ -55,7 +59,14 @@ def read_canary(paths: Paths, life: str) -> Canary | None:
 def _canary(raw: Mapping[str, Any]) -> Canary | None:
     try:
         return Canary(
-            raw["life"], bool(raw["ok"]), raw["why"], raw["cause"], raw["model"], raw["version"], float(raw["seconds"])
+            life=raw["life"],
+            ok=bool(raw["ok"]),
+            why=raw["why"],
+            cause=raw["cause"],
+            model=raw["model"],
+            version=raw["version"],
+            seconds=float(raw["seconds"]),
+            engine=tuple((identity_from(who), str(name)) for who, name in raw.get("engine", ())),
         )
     except (KeyError, TypeError, ValueError):
         return None
@@ -92,3 +103,11 @@ def health(endpoint: Endpoint) -> int | None:
         return endpoint.get("/health", deadline=HEALTH_DEADLINE_S).status
     except EndpointError:
         return None
+
+
+def keep_baseline(paths: Paths, endpoint: Endpoint) -> None:
+    """Keep the page from which lifetime figures count; without it they start at zero, our own requests included."""
+    with suppress(EndpointError, OSError):
+        page = endpoint.get("/metrics")
+        if page.status == 200:
+            write_text(paths.baseline, page.text)

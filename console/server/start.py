@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -12,17 +10,30 @@ from console.endpoint import free_port
 from console.errors import BusyError, ConsoleError, UsageError
 from console.paths import Paths
 from console.presets import Preset, argv, child_env
+from console.presets.buckets import measured
+from console.presets.command import READY_TIMEOUT_VARIABLE
+from console.presets.installed import command_file
+from console.server.cards import OpenCards, cards_file, look, too_little, write_before
 from console.server.failure import failure_path
 from console.server.found import known_life, leftovers
 from console.server.keeper_spawn import KeeperSpec, spawn_holding
 from console.server.locks import held
 from console.server.log import new_log
+from console.server.process import alive
 from console.server.ready import canary_lock
+from console.server.revival import read_revival, revival_path
 from console.server.sockets import bind_problem, owner_of, url_of
 from console.server.state import read_stop, stop_path
 from console.server.status import Diagnosis, Phase
+from console.server.weights import weights_of
 
+_RECORDER = "console.server.recorder"
 _CONTAINERS = frozenset({"docker", "podman", "nerdctl", "docker-compose"})
+
+
+ON_CRASH = "on-crash"
+_CARDS_S = 3.0
+_DOWNLOAD_S = 86_400.0
 
 
 class PortInUse(ConsoleError):
@@ -48,17 +59,16 @@ def command_path(preset: Preset) -> str:
                 "the processes in a container are not ours to see, to prove ready, or to stop whole",
                 "install vLLM beside the console and set `command: [vllm, serve]`",
             )
-    name = argv(preset)[0]
-    beside = Path(sys.executable).parent
-    found = shutil.which(name, path=child_env(preset).get("PATH", os.defpath)) or shutil.which(name, path=str(beside))
+    name = preset.command[0]
+    found = command_file(preset)
     if found is None:
-        where = "at that path" if "/" in name else f"on PATH, or in {beside}"
+        where = "at that path" if "/" in name else f"on PATH, or in {Path(sys.executable).parent}"
         raise ConsoleError(
             f"preset {preset.name}: there is no command {name}",
             f"no executable file {name} {where}",
             "install vLLM in this environment (`pip install vllm`), or set `command:` in the preset to its full path",
         )
-    return str(Path(found).absolute())
+    return str(found)
 
 
 def check_port(host: str, port: int) -> None:
@@ -94,8 +104,15 @@ def port_diagnosis(port: int, evidence: str) -> Diagnosis:
     )
 
 
-def launch(paths: Paths, preset: Preset, log: Path | None) -> None:
-    """Check all that, then start the keeper under the lock.
+def launch(paths: Paths, preset: Preset, log: Path | None, open_cards: OpenCards, *, recorded: bool = True) -> None:
+    """Check all that, note what is free on the cards, then start the keeper under the lock.
+
+    Args:
+        paths: whose server.
+        preset: what to run.
+        log: the log file, when it is not to stand among the others.
+        open_cards: where to look at the cards.
+        recorded: whether its figures go into the history; those of an A/B run have a journal of their own.
 
     Raises:
         BusyError: a server of ours lives, or is being started.
@@ -109,30 +126,64 @@ def launch(paths: Paths, preset: Preset, log: Path | None) -> None:
         if preset.server.port == 0:
             preset = preset.with_port(free_port(preset.server.host))
         check_port(preset.server.host, preset.server.port)
-        for stale in (paths.canary, paths.baseline, failure_path(paths), canary_lock(paths)):
+        for stale in (paths.canary, paths.baseline, failure_path(paths), canary_lock(paths), revival_path(paths)):
             stale.unlink(missing_ok=True)
         spec = KeeperSpec(
-            argv=(command, *argv(preset)[1:]),
+            argv=(command, *argv(measured(preset))[1:]),
             log=log or new_log(paths, preset.name),
             record=paths.server_record,
             exit=paths.exit_record,
             lock=paths.server_lock,
             grace_s=preset.server.stop_grace,
+            recorder=(sys.executable, "-P", "-m", _RECORDER, str(paths.state)) if recorded else None,
             preset=preset.to_json(),
             host=preset.server.host,
             port=preset.server.port,
+            on_crash=revive_command(paths) if preset.server.restart == ON_CRASH else None,
         )
-        spawn_holding(spec, child_env(preset), lock)
+        _note_cards(paths, preset, spec.life, open_cards)
+        spawn_holding(spec, _environment(preset), lock)
+
+
+def _note_cards(paths: Paths, preset: Preset, life: str, open_cards: OpenCards) -> None:
+    """What is free before the start: what a stop has to give back."""
+    report = None if preset.simulated else look(open_cards, _CARDS_S)
+    path = cards_file(paths.state)
+    if report is None or not report.cards:
+        path.unlink(missing_ok=True)
+    else:
+        write_before(path, life, report, too_little(preset, report))
+
+
+def _environment(preset: Preset) -> dict[str, str]:
+    """The server's environment. The time of a download does not count for `ready-timeout`, but vLLM would count it."""
+    env = child_env(preset)
+    files = weights_of(preset)
+    if READY_TIMEOUT_VARIABLE not in preset.env and not files.local and not files.whole:
+        env[READY_TIMEOUT_VARIABLE] = f"{preset.server.ready_timeout + _DOWNLOAD_S:.0f}"
+    return env
+
+
+def revive_command(paths: Paths) -> tuple[str, ...]:
+    """What a keeper becomes when its server crashed and is to be started again."""
+    return (sys.executable, "-P", "-m", "console.server.revive", str(paths.state))
 
 
 def busy(paths: Paths) -> BusyError:
     """What a start says when the lock is held."""
     record, _ = known_life(paths.server_record)
+    revival = read_revival(paths)
+    if record and revival and revival.life == record.life and revival.pending:
+        return BusyError(
+            f"the server {revival.preset} crashed and is about to be started again",
+            revival.why,
+            "`qwen-console status` shows when; `qwen-console down` calls it off",
+        )
     if record is None or record.preset is None:
         return BusyError("a server is being started by another console", "", "`qwen-console status` shows it")
     name, url = record.preset["name"], url_of(record.host or "", record.port or 0)
     request, _ = read_stop(stop_path(paths.server_record))
-    if request and request.life == record.life and request.taken:
+    if request and request.life == record.life and (request.taken or alive(request.asker)):
         return BusyError(f"the server {name} is being stopped", f"asked by: {request.by}", "try again when it is gone")
     return BusyError(
         f"the server {name} is up on {url}",

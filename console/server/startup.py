@@ -56,6 +56,9 @@ _CHECKS: dict[str, re.Pattern[str]] = {
     "[shutdown]": re.compile(r"\[shutdown\] (?:API server|MPClient|EngineCore|Process manager)"),
 }
 
+_STAMP = re.compile(r"\b\d\d-\d\d \d\d:\d\d:\d\d\b")
+_HEAD = 160
+"""Characters of a line in which its stamp stands."""
 _BACK_TO_START = re.compile(r"Resolved architecture|LLM engine \(v")
 _NEW_LIFE = re.compile(r"█.*\bversion +v?\d|API server version \d")
 _SHARDS = re.compile(r"Loading (?:\w+ )?checkpoint shards: +(\d+)%")
@@ -89,15 +92,22 @@ class StartupReader:
     def _begin(self) -> None:
         self.phase = Phase.START
         self.detail: str | None = None
+        self.share: float | None = None
+        """Part of the phase's work that is done, 0..1, where the log counts it."""
+        self.entered: dict[Phase, str] = {}
+        """When each phase began: the stamp of its line, else of the last line that had one."""
         self.facts = StartupFacts()
+        self._stamp: str | None = None
         self._compile_by_process: dict[str, float] = {}
 
     def feed(self, lines: Iterable[str]) -> None:
         """Takes further lines; with `\\r` inside or already split. Cheap for lines that say nothing of interest."""
         for line in split(lines):
             text = line[:LINE_LIMIT] if len(line) > LINE_LIMIT else line
-            keys = _KEYS_WHEN_READY if self.phase in (Phase.READY, Phase.STOPPING) else _KEYS
-            if any(key in text for key in keys):
+            started = self.phase in (Phase.READY, Phase.STOPPING)
+            if not started and (stamp := _STAMP.search(text, 0, _HEAD)):
+                self._stamp = stamp.group()
+            if any(key in text for key in (_KEYS_WHEN_READY if started else _KEYS)):
                 self._read(text)
 
     def _read(self, text: str) -> None:
@@ -118,12 +128,14 @@ class StartupReader:
             if key in text and (key not in _CHECKS or _CHECKS[key].search(text)):
                 self._enter(phase)
         if self.phase is Phase.DOWNLOAD and _BACK_TO_START.search(text):
-            self.phase, self.detail = Phase.START, None
+            self.phase, self.detail, self.share = Phase.START, None, None
 
     def _enter(self, phase: Phase) -> None:
         downloads = phase is Phase.DOWNLOAD and self.phase is Phase.START
         if downloads or _ORDER.index(phase) > max(_ORDER.index(self.phase), _ORDER.index(Phase.START)):
-            self.phase, self.detail = phase, None
+            self.phase, self.detail, self.share = phase, None, None
+            if self._stamp is not None:
+                self.entered.setdefault(phase, self._stamp)
 
     def _note(self, fact: Fact, found: re.Match[str], text: str) -> None:
         changes: dict[str, Any] = {}
@@ -145,13 +157,13 @@ class StartupReader:
 
     def _progress(self, text: str) -> None:
         if found := _SHARDS.search(text):
-            self._say(Phase.LOAD, f"weights {found[1]} %")
+            self._say(Phase.LOAD, f"weights {found[1]} %", int(found[1]) / 100)
         elif found := _GRAPHS.search(text):
             self._graphs(found, text)
         elif found := _COMPILE.search(text):
             self._compiled(text, float(found[1]))
         elif self.phase is Phase.DOWNLOAD and (found := _DOWNLOAD.search(text)):
-            self.detail = f"{found[2] or found[1] + ' files'} {found[3]} %"
+            self._say(Phase.DOWNLOAD, f"{found[2] or found[1] + ' files'} {found[3]} %")
         elif _CACHED.search(text) and self.facts.compile_cached is None:
             self._compile_cache(text, cached=True)
         elif _COLD.search(text) and self.facts.compile_cached is not False:
@@ -180,9 +192,9 @@ class StartupReader:
         how = {True: " cached", False: " cold", None: ""}[cached]
         self._say(Phase.COMPILE, f"torch.compile{f' {seconds:.0f} s' if seconds is not None else ''}{how}")
 
-    def _say(self, phase: Phase, detail: str) -> None:
+    def _say(self, phase: Phase, detail: str, share: float | None = None) -> None:
         if self.phase is phase:
-            self.detail = detail
+            self.detail, self.share = detail, share
 
     def _set(self, text: str, **changes: Any) -> None:
         proofs = dict(self.facts.evidence) | dict.fromkeys(changes, evidence(text))

@@ -6,6 +6,7 @@ wrong in its shape is `None` and a note. Imports what the keeper may import.
 
 from __future__ import annotations
 
+import _thread
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -44,6 +45,8 @@ class ServerRecord:
     """As resolved, the values of secrets left out."""
     host: str | None = None
     port: int | None = None
+    restarts: int = 0
+    """How many crashes in a row this life was started after."""
 
     @property
     def kin(self) -> Kin:
@@ -55,8 +58,8 @@ class ServerRecord:
         """The inverse of `write`."""
         return cls(
             life=str(raw["life"]),
-            keeper=_identity(raw["keeper"]),
-            child=_identity(raw["child"]) if raw["child"] is not None else None,
+            keeper=identity_from(raw["keeper"]),
+            child=identity_from(raw["child"]) if raw["child"] is not None else None,
             argv=tuple(map(str, raw["argv"])),
             log=str(raw["log"]),
             started=str(raw["started"]),
@@ -65,6 +68,7 @@ class ServerRecord:
             preset=raw["preset"],
             host=raw["host"],
             port=raw["port"],
+            restarts=int(raw.get("restarts", 0)),
         )
 
 
@@ -118,13 +122,18 @@ class StopRequest:
         return cls(
             life=str(raw["life"]),
             by=str(raw["by"]),
-            asker=_identity(raw["asker"]) if raw["asker"] is not None else None,
+            asker=identity_from(raw["asker"]) if raw["asker"] is not None else None,
             at=str(raw["at"]),
             taken=bool(raw["taken"]),
         )
 
 
-def _identity(raw: Any) -> Identity:
+def identity_from(raw: Any) -> Identity:
+    """An identity as JSON keeps it.
+
+    Raises:
+        TypeError, ValueError: it is none.
+    """
     pid, start, boot = raw
     return Identity(int(pid), int(start), str(boot))
 
@@ -147,19 +156,20 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     write_text(path, json.dumps(value, indent=1))
 
 
-def write_text(path: Path, text: str) -> None:
-    """Replace a file atomically; 0600, on the disk before it appears.
+def write_text(path: Path, text: str, *, sync: bool = True) -> None:
+    """Replace a file atomically; 0600, and on the disk before it appears unless `sync` says that it may be lost.
 
     Raises:
         OSError: the disk does not take it.
     """
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.{_thread.get_ident()}")
     try:
         handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "w") as file:
             file.write(text)
-            file.flush()
-            os.fsync(handle)
+            if sync:
+                file.flush()
+                os.fsync(handle)
         fresh.replace(path)
     except OSError:
         fresh.unlink(missing_ok=True)
@@ -209,6 +219,11 @@ def read_stop(path: Path) -> tuple[StopRequest | None, str | None]:
 def stop_path(record: Path) -> Path:
     """The request to stop the life whose record stands at `record`."""
     return record.with_name("stop.json")
+
+
+def recorder_path(record: Path) -> Path:
+    """What became of the recorder of the life recorded at `record`, where something did."""
+    return record.with_name("recorder.json")
 
 
 def spec_path(record: Path) -> Path:

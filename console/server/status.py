@@ -67,3 +67,19 @@ class ServerStatus:
     """What the phase is doing, when the log says: `weights 62 %`, `graphs 40 %`."""
     ours: tuple[int, ...] = ()
     """Pids of the server's process tree."""
+    progress: float | None = None
+    """How far a start is, 0..1, by what this preset's starts usually take; `None` where none is known."""
+    eta_s: float | None = None
+    """Seconds until the server should be ready."""
+    silent_s: float | None = None
+    """Seconds for which a starting server has printed nothing."""
+    silence: str | None = None
+    """What that silence means where the start stands; `None` while it is short."""
+    prefill_s: float | None = None
+    """Seconds for which a prompt has been read without a token, by rising KV use; `None` when none is."""
+    proved: bool | None = None
+    """Whether a prompt of nearly the whole context was answered with these settings; `None`: not tried."""
+    restarts: int = 0
+    """Crashes in a row that this server was started after (`server: {restart: on-crash}`)."""
+    restart_in_s: float | None = None
+    """Seconds until a crashed server is started again."""

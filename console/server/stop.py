@@ -31,6 +31,8 @@ class StopReport:
     """What is still there (pid, reason); empty when the stop was whole."""
     escalated: bool = False
     """Whether SIGKILL was needed."""
+    notes: tuple[str, ...] = ()
+    """What the next start should know: memory that somebody else took meanwhile."""
 
 
 def stop_life(

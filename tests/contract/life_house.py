@@ -47,14 +47,29 @@ class House:
         self.go = folder / "go"
         self.extra: list[Server] = []
 
-    def preset(self, manners: str = "", *, port: int = 0, grace_s: float = 3.0, timeout_s: float = 60.0) -> Preset:
+    def figures(self, tokens: int, kv: float) -> None:
+        """What the metrics of a busy engine say from now on."""
+        (self.folder / "figures.new").write_text(f"{tokens} {kv}")
+        (self.folder / "figures.new").replace(self.folder / "figures")
+
+    def preset(
+        self,
+        manners: str = "",
+        *,
+        port: int = 0,
+        grace_s: float = 3.0,
+        timeout_s: float = 60.0,
+        restart: str = "never",
+    ) -> Preset:
         """A small engine with these manners."""
         return Preset(
             name="small",
             model="m",
             command=(sys.executable, str(ENGINE)),
             env={"SMALL_ENGINE": manners},
-            server=ServerOptions(port=port or free_port(), ready_timeout=timeout_s, stop_grace=grace_s),
+            server=ServerOptions(
+                port=port or free_port(), ready_timeout=timeout_s, stop_grace=grace_s, restart=restart
+            ),
         )
 
     def up(self, manners: str = "", *, grace_s: float = 3.0) -> ServerStatus:
@@ -121,6 +136,7 @@ def open_house(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]
     """A house whose every process is known by its environment."""
     monkeypatch.setenv("SMALL_ENGINE_COUNT", str(folder / "requests"))
     monkeypatch.setenv("SMALL_ENGINE_GO", str(folder / "go"))
+    monkeypatch.setenv("SMALL_ENGINE_FIGURES", str(folder / "figures"))
     house = House(folder)
     try:
         yield house

@@ -11,10 +11,14 @@
     refuse-first    the first request is answered with an error, and the process lives on
     other-model     it lists another model
     exit-3          it ends at once with code 3
+    engine          a child with the title of vLLM's engine; the server goes on answering without it
+    busy            its metrics tell of a running request, with the figures that stand in SMALL_ENGINE_FIGURES
+    sick            its health is 503 once the file SMALL_ENGINE_GO is there
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -37,13 +41,13 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Health, models, version, metrics."""
         if self.path == "/health":
-            self._answer(200, "")
+            self._answer(503 if "sick" in MANNERS and _told_to_go() else 200, "")
         elif self.path == "/v1/models":
             self._answer(200, {"data": [{"id": "other" if "other-model" in MANNERS else sys.argv[1]}]})
         elif self.path == "/version":
             self._answer(200, {"version": "1.2.3"})
         elif self.path == "/metrics":
-            self._answer(200, 'vllm:num_requests_running{engine="0",model_name="m"} 0.0\n')
+            self._answer(200, _page())
         else:
             self._answer(404, {"error": {"message": "no such route"}})
 
@@ -70,6 +74,34 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("content-length", str(len(raw)))
         self.end_headers()
         self.wfile.write(raw)
+
+
+def _told_to_go() -> bool:
+    return os.path.exists(os.environ["SMALL_ENGINE_GO"])  # noqa: PTH110
+
+
+def _page() -> str:
+    """The metrics: idle, or as the file of figures says (generated tokens and KV use)."""
+    tokens, kv, running = "0", "0", "0"
+    if "busy" in MANNERS:
+        with open(os.environ["SMALL_ENGINE_FIGURES"]) as file:  # noqa: PTH123
+            (tokens, kv), running = file.read().split(), "1"
+    labels = '{engine="0",model_name="m"}'
+    return (
+        f"vllm:num_requests_running{labels} {running}\nvllm:num_requests_waiting{labels} 0\n"
+        f"vllm:generation_tokens_total{labels} {tokens}\nvllm:prompt_tokens_total{labels} 7\n"
+        f"vllm:kv_cache_usage_perc{labels} {kv}\n"
+    )
+
+
+def _be_engine() -> None:
+    """A child that is called what vLLM calls its engine."""
+    if os.fork() == 0:
+        ctypes.CDLL(None).prctl(15, b"VLLM::EngineCore", 0, 0, 0)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        time.sleep(600)
+        os._exit(0)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 
 
 def _hear_terms() -> None:
@@ -100,7 +132,9 @@ def main() -> None:
     if "never-listens" in MANNERS:
         print("waiting", flush=True)
         time.sleep(600)
-    while "late" in MANNERS and not os.path.exists(os.environ["SMALL_ENGINE_GO"]):  # noqa: PTH110
+    if "engine" in MANNERS:
+        _be_engine()
+    while "late" in MANNERS and not _told_to_go():
         time.sleep(0.02)
     port = int(sys.argv[sys.argv.index("--port") + 1])
     ThreadingHTTPServer.allow_reuse_port = False

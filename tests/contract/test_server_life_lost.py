@@ -151,6 +151,20 @@ def test_on_death_runs_once_when_the_child_died(house: House, code: str, calls: 
     assert (trace.read_text() if trace.exists() else "") == ("x" if calls else "")
 
 
+def test_the_keeper_cuts_a_log_that_grows_too_long(house: House) -> None:
+    code = "import time; print('first line'); print('x' * 5000, flush=True); time.sleep(600)"
+    spec = _spec(house, code, log_limit=1000)
+    spawn_keeper(spec, _env(house))
+    until(lambda: spec.log.stat().st_size > 5000 or Path(f"{spec.log}.1").exists(), "the log")
+    record, _ = read_server(spec.record)
+    assert record is not None
+    # Any child of a subreaper that ends wakes it; else it looks by itself, seconds apart.
+    send(record.keeper, signal.SIGCHLD)
+    until(lambda: spec.log.stat().st_size == 0, "the cut")
+    assert Path(f"{spec.log}.1").read_text().startswith("first line")
+    stop_life(record, spec.record, spec.exit, reason="test")
+
+
 def test_on_death_does_not_run_after_an_asked_end(house: House) -> None:
     trace = house.folder / "trace"
     code = (
@@ -208,7 +222,9 @@ def test_the_keeper_is_small_and_knows_nothing_of_the_console(house: House) -> N
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     ours = {name for name in done.stdout.split() if name.split(".")[0] == "console"}
     known = set(sys.stdlib_module_names) | {"console", "sitecustomize", "usercustomize"}
-    assert ours <= {f"console.server.{name}" for name in ("ending", "keeper", "process", "state")} | {
+    assert ours <= {
+        f"console.server.{name}" for name in ("ending", "keeper", "process", "recording", "rotation", "state")
+    } | {
         "console",
         "console.server",
     }

@@ -14,9 +14,8 @@ from threading import Barrier, Thread
 
 import pytest
 
-from console.endpoint import Endpoint, free_port
+from console.endpoint import free_port
 from console.errors import BusyError, ConsoleError, Exit, UsageError
-from console.server.foreign import foreign_status
 from console.server.run_lock import hold_run_lock, run_is_live
 from console.server.start import PortInUse
 from console.server.status import Phase, ServerStatus, State
@@ -129,11 +128,14 @@ def test_a_port_stolen_after_the_check_fails_the_start(house: House) -> None:
         seen += [house.server.status() for _ in range(3)]
         house.go.touch()
         seen += house.server.follow_start()
+        told = house.server.status().diagnosis
+    assert told is not None
     assert State.READY not in {one.state for one in seen}
     assert f"pid {os.getpid()}" in (seen[0].note or "")
     assert seen[-1].state is State.FAILED
     assert seen[-1].diagnosis is not None
     assert seen[-1].diagnosis.cause == "port-in-use"
+    assert f"(pid {os.getpid()}) listens on port {port}" in told.why
     assert not house.requests.exists(), "a stranger was sent our canary"
 
 
@@ -228,7 +230,7 @@ def test_the_key_reaches_requests_and_never_the_disk(house: House, monkeypatch: 
     house.server.stop()
     for file in house.paths.state.rglob("*"):
         if file.is_file():
-            assert secret not in file.read_text()
+            assert secret.encode() not in file.read_bytes()
             assert file.stat().st_mode & 0o077 == 0
     assert house.paths.state.stat().st_mode & 0o077 == 0
 
@@ -259,16 +261,3 @@ def test_a_console_killed_over_its_start_leaves_a_whole_server_or_none(house: Ho
         house.must_be_empty()
         house.up("workers", grace_s=0.5)
     house.server.stop()
-
-
-def test_a_foreign_server_is_watched_and_a_missing_one_is_told() -> None:
-    with stranger() as port:
-        endpoint = Endpoint(f"http://127.0.0.1:{port}")
-        status = foreign_status(endpoint)
-        endpoint.close()
-    assert status.state is State.FOREIGN
-    assert status.model is None
-    gone = foreign_status(endpoint)
-    endpoint.close()
-    assert gone.state is State.STOPPED
-    assert gone.note

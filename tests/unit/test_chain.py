@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from console.gpu.sample import CardPair, GpuReport
 from console.metrics.reading import CacheFacts
 from console.metrics.vllm import Counters
 from console.server.chain import Link, chain
@@ -86,10 +89,34 @@ def test_custom_all_reduce_that_says_nothing_may_be_on() -> None:
 def test_cpu_server_is_told_honestly() -> None:
     facts = read_startup(read_log("real/tp2-prefix-cache-ok.log")).facts
     verdicts = {found.link: found.verdict for found in chain(facts, None)}
-    assert verdicts["nvfp4 kernel"] == "unknown"
-    assert verdicts["attention"] == "unknown"
+    assert verdicts["nvfp4 kernel"] == "ok"
+    assert verdicts["attention"] == "ok"
+    assert verdicts["compile"] == "unknown"
     assert verdicts["cuda graphs"] == "ok"
     assert link("prefix caching", facts).value == "on, align, block 256 tokens"
+
+
+def test_the_cards_say_whether_the_all_reduce_can_use_p2p() -> None:
+    lines = ("tensor_parallel_size=2", "vLLM is using nccl==2.27.5")
+
+    def all_reduce(**pair: Any) -> Link:
+        report = GpuReport(0.0, pairs=(CardPair(0, 1, **pair),))
+        return next(one for one in chain(said(*lines), None, report) if one.link == "all-reduce")
+
+    without = all_reduce(p2p=False, p2p_status="chipset not supported")
+    assert without.verdict == "look"
+    assert without.value.endswith("P2P no (chipset not supported)")
+    assert "--disable-custom-all-reduce" in without.fix
+    assert all_reduce(p2p=True, nvlink=True).verdict == "ok"
+    assert all_reduce().value == link("all-reduce", said(*lines)).value
+
+
+def test_the_page_tells_the_size_of_the_cache_with_more_digits_than_the_log() -> None:
+    facts = said("GPU KV cache size: 182,248 tokens, Maximum concurrency for 32,768 tokens per request: 3.75x")
+    page = Counters(at=0.0, facts=CacheFacts(max_concurrency=3.7501))
+    found = link("kv cache", facts, page)
+    assert "122,883 tokens" in found.value
+    assert "182,248 tokens are wrong" in found.value
 
 
 def test_eager_is_worth_a_look() -> None:

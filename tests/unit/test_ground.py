@@ -36,6 +36,8 @@ from console.series import Series
         (units.duration(125), "2m05s"),
         (units.duration(90061), "1d01h"),
         (units.change(0.48), "-52.0 %"),
+        (units.change(0.9996), "+0.0 %"),
+        (units.change(0.9994), "-0.1 %"),
         (units.per_second(33.5), "33.5 tok/s"),
         (units.per_second(952.5), "952 tok/s"),
     ],
@@ -53,6 +55,25 @@ def test_a_series_is_bounded_and_keeps_gaps() -> None:
     assert series.values(3) == [5.0, None, 2.0]
     assert series.peak() == 5.0
     assert series.peak(1) == 2.0
+
+
+def test_a_series_is_thinned_for_a_day_and_gaps_stay_gaps() -> None:
+    series = Series()
+    for second in range(60, 180):
+        series.add(float(second), None if second < 120 else float(second % 10))
+    series.add(360.0, 1.0)  # nobody looked for three minutes
+    assert series.minutes == [
+        (60.0, None, None, None),
+        (120.0, 4.5, 0.0, 9.0),
+        (180.0, None, None, None),
+        (240.0, None, None, None),
+        (300.0, None, None, None),
+    ]
+    for second in range(400, 100_000):
+        series.add(float(second), 1.0)
+    assert (len(series), len(series.minutes)) == (3600, 1440)
+    series.add(9e9, 1.0)
+    assert len(series.minutes) == 1440
 
 
 def test_paths_follow_xdg_and_a_demo_has_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -3,28 +3,47 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from console.server.diagnosis.engine import P2P_FIX
 from console.server.diagnosis.story import Record, Story
 from console.server.status import Diagnosis, Phase
 
-_BLOCKED = re.compile(r"No available shared memory broadcast block found in (?P<seconds>\d+) second")
-_PROGRESS = re.compile(r"throughput: (?!0\.0\b)[\d.]+ tokens/s|\"POST \S+ HTTP/[\d.]+\" 200")
+BLOCKED = re.compile(r"No available shared memory broadcast block found in (?P<seconds>\d+) second")
+PROGRESS = re.compile(r"throughput: (?!0\.0\b)[\d.]+ tokens/s|\"POST \S+ HTTP/[\d.]+\" 200")
 _WAITING = re.compile(r"Waiting for \d+ (?:local, \d+ remote )?core engine proc|\"GET \S+ HTTP|Avg prompt throughput")
 _NCCL = re.compile(r"\bnccl\b|NCCL|P2P access cache|custom_all_reduce|[Cc]ustom allreduce|SymmMem", re.IGNORECASE)
 _GROUPS_DONE = re.compile(r"is assigned as DP rank|Starting to load model")
 
-_NCCL_LIMIT_S = 60.0
-_READY_LIMIT_S = 120.0
-_LIMITS_S: dict[Phase, float] = {
-    Phase.START: 300.0,
-    Phase.LOAD: 480.0,
-    Phase.COMPILE: 480.0,
-    Phase.KV_CACHE: 180.0,
-    Phase.GRAPH_CAPTURE: 240.0,
-    Phase.WARM_UP: 300.0,
+READY_LIMIT_S = 120.0
+"""Seconds for which a server that is ready may find its workers deaf: longer is a hang."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What silence means at one point of a start.
+
+    Attributes:
+        limit_s: seconds that are still slow; beyond them it is said to be stuck. Nothing is ever killed for it.
+        means: why nothing is printed there.
+    """
+
+    limit_s: float
+    means: str
+
+
+WATCHES: dict[Phase, Watch] = {
+    Phase.DOWNLOAD: Watch(float("inf"), "files come over the network, and may print nothing for as long as they like"),
+    Phase.START: Watch(300.0, "Python imports vLLM and the ranks start up; a minute from a cold disk is normal"),
+    Phase.LOAD: Watch(480.0, "weights are read from the disk, which prints only as each file ends"),
+    Phase.COMPILE: Watch(480.0, "torch.compile prints nothing for minutes while its cache is cold: slow, not stuck"),
+    Phase.KV_CACHE: Watch(180.0, "memory is measured and the cache made: seconds, a minute at most"),
+    Phase.GRAPH_CAPTURE: Watch(240.0, "CUDA graphs are captured, seconds each"),
+    Phase.WARM_UP: Watch(300.0, "kernels warm up with the first request, which takes up to half a minute"),
 }
-"""Seconds of silence that are still slow and not stuck; a download is silent as long as it likes."""
+CONNECTING = Watch(
+    60.0, "the ranks connect over NCCL, which takes seconds: longer silence here is how cards without peer access hang"
+)
 
 
 def find_silence(story: Story, silent_s: float) -> Diagnosis | None:
@@ -32,24 +51,37 @@ def find_silence(story: Story, silent_s: float) -> Diagnosis | None:
     if story.stop_at is not None:
         return None
     blocked = _blocked(story)
-    waits = (_BLOCKED.search(record.text) for record in blocked)
+    waits = (BLOCKED.search(record.text) for record in blocked)
     quiet_s = silent_s + sum(int(wait["seconds"]) for wait in waits if wait)
     if story.ready_at is not None:
-        return _stalled(story, blocked, quiet_s) if blocked and quiet_s >= _READY_LIMIT_S else None
-    if story.phase is Phase.START and quiet_s >= _NCCL_LIMIT_S and (last := _last_nccl(story)):
+        return _stalled(story, blocked, quiet_s) if blocked and quiet_s >= READY_LIMIT_S else None
+    if story.phase is Phase.START and quiet_s >= CONNECTING.limit_s and (last := _last_nccl(story)):
         return _nccl_stuck(story, last, quiet_s)
-    if quiet_s >= _LIMITS_S.get(story.phase, float("inf")):
+    watch = WATCHES.get(story.phase)
+    if watch and quiet_s >= watch.limit_s:
         return _stuck_start(story, blocked, quiet_s)
     return None
+
+
+def meaning(story: Story, silent_s: float) -> str | None:
+    """What a silence in the middle of a start means there; `None` where nothing starts."""
+    if story.ready_at is not None or story.stop_at is not None:
+        return None
+    connecting = story.phase is Phase.START and _last_nccl(story) is not None
+    watch = CONNECTING if connecting else WATCHES.get(story.phase)
+    if watch is None:
+        return None
+    limit = f"; called stuck after {watch.limit_s:.0f} s" if watch.limit_s < float("inf") else ""
+    return f"silent for {silent_s:.0f} s: {watch.means}{limit}"
 
 
 def _blocked(story: Story) -> list[Record]:
     """The lines at the end that say the ranks do not read any more."""
     blocked: list[Record] = []
     for record in reversed(story.records[story.begin :]):
-        if _BLOCKED.search(record.text):
+        if BLOCKED.search(record.text):
             blocked.append(record)
-        elif _PROGRESS.search(record.text) or (story.ready_at is None and not _WAITING.search(record.text)):
+        elif PROGRESS.search(record.text) or (story.ready_at is None and not _WAITING.search(record.text)):
             break
     return blocked[::-1]
 

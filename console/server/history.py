@@ -1,0 +1,160 @@
+"""The history, read: what each boot of the server did over its minutes. Never written to from here."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from console.server.minutes import Boot, CardMinute, Minute
+
+R = TypeVar("R", Boot, Minute, CardMinute)
+
+
+@dataclass(frozen=True, slots=True)
+class CardSpan:
+    """One card over a boot."""
+
+    card: int
+    vram_peak_bytes: int | None
+    pcie_tx_bytes_per_s: float | None
+    """The highest mean of a minute."""
+    pcie_rx_bytes_per_s: float | None
+    power_w: float | None
+    """The highest mean of a minute."""
+    temp_max_c: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Figures over any span of minutes: means are exact, sums of sums over sums of counts; `None` is unknown."""
+
+    minutes: int = 0
+    requests: int | None = None
+    ttft_s: float | None = None
+    tpot_s: float | None = None
+    itl_s: float | None = None
+    cached_tokens: int | None = None
+    computed_tokens: int | None = None
+    generation_tokens: int | None = None
+    prefix_hit_rate: float | None = None
+    acceptance_rate: float | None = None
+    generation_tokens_per_s: float | None = None
+    """The best minute."""
+    preemptions: int | None = None
+    kv_used_max: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BootHistory:
+    """One life of the server within the span that was asked for."""
+
+    boot: Boot
+    first: int
+    """Unix second of its first minute here."""
+    last: int
+    totals: Totals
+    cards: tuple[CardSpan, ...]
+    rows: tuple[Minute, ...]
+    card_rows: tuple[CardMinute, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Boots, the newest first; `problem` says why there are none."""
+
+    boots: tuple[BootHistory, ...] = ()
+    problem: str | None = None
+
+
+def read_history(path: Path, since: float) -> History:
+    """All minutes from unix time `since` on."""
+    if not path.exists():
+        return History(problem="nothing is recorded yet: a server that `up` starts is, by the minute")
+    try:
+        db = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=2.0)
+        try:
+            minutes = list(_rows(db, Minute, "minutes", "WHERE at >= ? ORDER BY at", (since,)))
+            cards = list(_rows(db, CardMinute, "cards", "WHERE at >= ? ORDER BY at, card", (since,)))
+            boots = {boot.life: boot for boot in _rows(db, Boot, "boots", "", ())}
+        finally:
+            db.close()
+    except (sqlite3.Error, TypeError, ValueError) as error:
+        why = "the recorder begins a new one and keeps this as history.db.torn"
+        return History(problem=f"{path} cannot be read ({error}); {why}")
+    lives = list(dict.fromkeys(minute.life for minute in reversed(minutes)))
+    return History(tuple(_boot(boots.get(life), life, minutes, cards) for life in lives))
+
+
+def _rows(db: sqlite3.Connection, kind: type[R], table: str, condition: str, values: tuple[Any, ...]) -> Iterator[R]:
+    columns = ", ".join(field.name for field in fields(kind))
+    for row in db.execute(f"SELECT {columns} FROM {table} {condition}", values):
+        yield kind(*row)  # SQLite has no truth values: `simulated` comes as 0 or 1
+
+
+def _boot(boot: Boot | None, life: str, minutes: Sequence[Minute], cards: Sequence[CardMinute]) -> BootHistory:
+    rows = tuple(minute for minute in minutes if minute.life == life)
+    of_cards = tuple(card for card in cards if card.life == life)
+    return BootHistory(
+        boot=boot or Boot(life, None, None, None, False, rows[0].at),
+        first=rows[0].at,
+        last=rows[-1].at,
+        totals=totals(rows),
+        cards=tuple(_card(index, of_cards) for index in sorted({card.card for card in of_cards})),
+        rows=rows,
+        card_rows=of_cards,
+    )
+
+
+def totals(rows: Sequence[Minute]) -> Totals:
+    """Figures over these minutes."""
+    cached, computed = _sum(row.cached_tokens for row in rows), _sum(row.computed_tokens for row in rows)
+    hits, queries = _sum(row.prefix_hits for row in rows), _sum(row.prefix_queries for row in rows)
+    if not hits and cached and computed is not None:
+        # On hybrid models the hit counter can stay 0 although the cache works.
+        hits, queries = cached, cached + computed
+    return Totals(
+        minutes=len(rows),
+        requests=_sum(row.requests for row in rows),
+        ttft_s=_ratio(_sum(row.ttft_s for row in rows), _sum(row.ttft_n for row in rows)),
+        tpot_s=_ratio(_sum(row.tpot_s for row in rows), _sum(row.tpot_n for row in rows)),
+        itl_s=_ratio(_sum(row.itl_s for row in rows), _sum(row.itl_n for row in rows)),
+        cached_tokens=cached,
+        computed_tokens=computed,
+        generation_tokens=_sum(row.generation_tokens for row in rows),
+        prefix_hit_rate=_ratio(hits, queries),
+        acceptance_rate=_ratio(_sum(row.accepted_tokens for row in rows), _sum(row.draft_tokens for row in rows)),
+        generation_tokens_per_s=_most(_ratio(row.generation_tokens, row.seconds) for row in rows),
+        preemptions=_sum(row.preemptions for row in rows),
+        kv_used_max=_most(row.kv_used_max for row in rows),
+    )
+
+
+def _card(index: int, cards: Sequence[CardMinute]) -> CardSpan:
+    rows = [card for card in cards if card.card == index]
+    return CardSpan(
+        card=index,
+        vram_peak_bytes=_most(row.vram_peak_bytes for row in rows),
+        pcie_tx_bytes_per_s=_most(row.pcie_tx_bytes_per_s for row in rows),
+        pcie_rx_bytes_per_s=_most(row.pcie_rx_bytes_per_s for row in rows),
+        power_w=_most(row.power_w for row in rows),
+        temp_max_c=_most(row.temp_max_c for row in rows),
+    )
+
+
+N = TypeVar("N", int, float)
+
+
+def _sum(values: Iterable[N | None]) -> N | None:
+    known = [value for value in values if value is not None]
+    return sum(known[1:], known[0]) if known else None
+
+
+def _most(values: Iterable[N | None]) -> N | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _ratio(part: float | None, whole: float | None) -> float | None:
+    return None if part is None or not whole else part / whole

@@ -1,0 +1,186 @@
+"""The history on disk: one row a minute and boot, one a minute and card; SQLite in WAL mode, bounded.
+
+A file that is torn or of another version is moved aside and a new one begun: history never blocks anything.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+VERSION = 1
+KEPT_MINUTES = 100_000
+"""Of running servers, about ten weeks; with two cards some 30 MB."""
+_BUSY_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Boot:
+    """One life of a server."""
+
+    life: str
+    preset: str | None
+    version: str | None
+    model: str | None
+    simulated: bool
+    started: int
+    """Unix second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Minute:
+    """What a server did in a minute: sums and counts, so that every span has exact means; `None` is unknown."""
+
+    at: int
+    """Unix second at which it began."""
+    life: str
+    seconds: float
+    """Covered by the two scrapes it comes from."""
+    requests: int | None = None
+    """That ended."""
+    ttft_n: int | None = None
+    ttft_s: float | None = None
+    tpot_n: int | None = None
+    tpot_s: float | None = None
+    itl_n: int | None = None
+    itl_s: float | None = None
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    computed_tokens: int | None = None
+    generation_tokens: int | None = None
+    prefix_queries: int | None = None
+    prefix_hits: int | None = None
+    drafts: int | None = None
+    draft_tokens: int | None = None
+    accepted_tokens: int | None = None
+    preemptions: int | None = None
+    kv_used_max: float | None = None
+    running_max: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CardMinute:
+    """What a card did in that minute; bytes, bytes a second, watts, degrees Celsius."""
+
+    at: int
+    life: str
+    card: int
+    vram_peak_bytes: int | None = None
+    pcie_tx_bytes_per_s: float | None = None
+    """Mean of the looks, each of a moment."""
+    pcie_rx_bytes_per_s: float | None = None
+    power_w: float | None = None
+    temp_max_c: int | None = None
+
+
+_TABLES: Mapping[str, tuple[type, str]] = {
+    "boots": (Boot, "life"),
+    "minutes": (Minute, "at, life"),
+    "cards": (CardMinute, "at, life, card"),
+}
+
+
+def history_path(state: Path) -> Path:
+    """The history of a state folder."""
+    return state / "history.db"
+
+
+class Store:
+    """The history, open for writing."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._db: sqlite3.Connection | None = None
+
+    def keep(self, boot: Boot, minute: Minute, cards: Iterable[CardMinute]) -> bool:
+        """Write one minute; `False` where the disk does not take it, which costs that minute and no more."""
+        try:
+            db = self._open()
+            with db:
+                _put(db, "boots", boot)
+                _put(db, "minutes", minute)
+                for card in cards:
+                    _put(db, "cards", card)
+        except (sqlite3.Error, OSError) as error:
+            self.close()
+            if _is_torn(error):
+                move_aside(self._path)
+            return False
+        return True
+
+    def forget(self) -> None:
+        """Drop what is older than the newest `KEPT_MINUTES` minutes."""
+        with suppress(sqlite3.Error, OSError):
+            db = self._open()
+            row = db.execute("SELECT at FROM minutes ORDER BY at DESC LIMIT 1 OFFSET ?", (KEPT_MINUTES,)).fetchone()
+            if row is None:
+                return
+            with db:
+                db.execute("DELETE FROM minutes WHERE at <= ?", row)
+                db.execute("DELETE FROM cards WHERE at <= ?", row)
+                db.execute("DELETE FROM boots WHERE life NOT IN (SELECT DISTINCT life FROM minutes)")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._db is not None:
+            with suppress(sqlite3.Error):
+                self._db.close()
+            self._db = None
+
+    def _open(self) -> sqlite3.Connection:
+        if self._db is None:
+            try:
+                self._db = _connect(self._path)
+            except sqlite3.DatabaseError as error:
+                if not _is_torn(error):
+                    raise
+                move_aside(self._path)
+                self._db = _connect(self._path)
+        return self._db
+
+
+class _OtherVersionError(sqlite3.DatabaseError):
+    """Written by another version of the console."""
+
+
+def _is_torn(error: Exception) -> bool:
+    """Whether the file itself is no use; a full disk or a busy file is another matter."""
+    return isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    db = sqlite3.connect(path, timeout=_BUSY_S)
+    try:
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=NORMAL")
+        found = db.execute("PRAGMA user_version").fetchone()[0]
+        if found not in (0, VERSION):
+            raise _OtherVersionError(f"schema {found}")
+        with db:
+            for name, (kind, key) in _TABLES.items():
+                columns = ", ".join(field.name for field in fields(kind))
+                db.execute(f"CREATE TABLE IF NOT EXISTS {name} ({columns}, PRIMARY KEY ({key})) WITHOUT ROWID")
+            db.execute(f"PRAGMA user_version={VERSION}")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _put(db: sqlite3.Connection, table: str, row: Boot | Minute | CardMinute) -> None:
+    marks = ", ".join("?" * len(fields(row)))
+    db.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", astuple(row))
+
+
+def move_aside(path: Path) -> None:
+    """Make room for a new history; the last torn one is kept for whoever wants to mend it."""
+    for name in ("", "-wal", "-shm"):
+        part = path.with_name(path.name + name)
+        with suppress(OSError):
+            part.replace(part.with_name(f"{path.name}.torn{name}"))

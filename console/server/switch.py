@@ -1,0 +1,103 @@
+"""Another preset on the same machine: stop, start, and the way back when the new one does not come up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from console.errors import ConsoleError
+from console.presets import Preset
+from console.server.life import Server
+from console.server.run_lock import busy_with, run_is_live
+from console.server.start import command_path
+from console.server.status import ServerStatus, State
+from console.server.stop import StopReport
+
+
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """How a switch ended."""
+
+    status: ServerStatus
+    """The last look at the start; failed when it did not come up."""
+    stopped: StopReport | None
+    """How what ran before was stopped; `None` when nothing ran."""
+    back: Preset | None
+    """The preset that worked before and is not this one: `server.start(back)` goes back to it. `None` when the new one
+    is ready, or none is known."""
+    error: ConsoleError | None = None
+    """Why the start was refused after the stop: its port is taken, say."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the new preset is ready."""
+        return self.error is None and self.status.state is State.READY
+
+
+class SwitchStuck(ConsoleError):
+    """What ran before could not be stopped whole, so nothing was started."""
+
+    def __init__(self, report: StopReport) -> None:
+        left = "; ".join(f"pid {pid}: {why}" if pid else why for pid, why in report.left)
+        super().__init__(
+            "the server is not wholly stopped, so the other was not started",
+            left,
+            "see these processes; `qwen-console down` tries again",
+        )
+        self.report = report
+
+
+def switch(
+    server: Server,
+    preset: Preset,
+    *,
+    say: Callable[[str], None] = lambda _text: None,
+    tell: Callable[[ServerStatus], None] = lambda _status: None,
+) -> Switched:
+    """Stop what runs, start this preset and see it ready or failed.
+
+    Args:
+        server: the one server.
+        preset: what to run.
+        say: hears what is being done, in a line.
+        tell: hears every change of the start.
+
+    Raises:
+        SwitchStuck: what ran could not be stopped whole.
+        BusyError: a run goes on.
+        ConsoleError: the preset's command is not there; nothing was stopped.
+    """
+    if run_id := run_is_live(server.paths):
+        raise busy_with(run_id)
+    command_path(preset)
+    back = way_back(server, preset)
+    stopped = stop_before(server, preset, say)
+    last = ServerStatus()
+    try:
+        server.start(preset)
+    except ConsoleError as error:
+        return Switched(server.status(), stopped, back, error)
+    for last in server.follow_start():
+        tell(last)
+    return Switched(last, stopped, None if last.state is State.READY else back)
+
+
+def stop_before(server: Server, preset: Preset, say: Callable[[str], None]) -> StopReport | None:
+    """Stop what runs, if anything does, so that this preset can start.
+
+    Raises:
+        SwitchStuck: something of it stays.
+    """
+    if server.status(probe=False).state in (State.STOPPED, State.FAILED, State.FOREIGN) and not server.leftovers():
+        return None
+    report = server.stop(on_event=say, coming=preset, reason=f"switch to {preset.name}")
+    if report.left:
+        raise SwitchStuck(report)
+    return report
+
+
+def way_back(server: Server, preset: Preset) -> Preset | None:
+    """The preset to go back to: the one that is ready now, else the last one that was; `None` if it is this one."""
+    ready = server.status(probe=False).state in (State.READY, State.STALLED)
+    back = (server.preset() if ready else None) or server.worked()
+    return None if back is None or (back.name, back.args, back.env) == (preset.name, preset.args, preset.env) else back
