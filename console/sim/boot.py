@@ -198,6 +198,10 @@ def _compiling(options: Options, seconds: float, *, cold: bool) -> Iterator[Beat
             "processes are hanging or doing some time-consuming work (e.g. compilation, weight/kv cache quantization)."
         )
         yield Beat(0.60, _say("EngineCore", "shm_broadcast.py:681", text))
+        text = f"Cache the graph of compile range (1, {options.budget}) for later use"
+        yield Beat(0.62, worker("backends.py:391", text))
+        text = f"Compiling a graph for compile range (1, {options.budget}) takes {0.2 * seconds:.2f} s"
+        yield Beat(0.70, worker("backends.py:409", text))
     else:
         text = f"Directly load the compiled graph(s) for compile range (1, {options.budget}) from the cache, took "
         yield Beat(0.55, worker("backends.py:300", f"{text}{0.04 * seconds:.3f} s"))

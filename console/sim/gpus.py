@@ -40,7 +40,10 @@ class Cards:
         now = time.monotonic()
         part = 1 - math.exp(-(now - self._seen) / _WARMING_S)
         self._seen = now
-        return {"cards": [self._card(index, load if index < self._ranks else Load(), part) for index in (0, 1)]}
+        return {
+            "cards": [self._card(index, load if index < self._ranks else Load(), part) for index in (0, 1)],
+            "pairs": [{"a": 0, "b": 1, "p2p": False, "p2p_status": "chipset not supported", "path": "PHB"}],
+        }
 
     def _card(self, index: int, load: Load, part: float) -> dict[str, Any]:
         prefill = min(1.0, load.prefill_tokens_per_s / _FULL_PREFILL)
@@ -74,6 +77,10 @@ class Cards:
             "throttle": [],
             "processes": [{"pid": os.getpid(), "vram_bytes": self._vram - 60 * 1024**2}] if active else [],
             "problem": None,
+            "vram_free_bytes": TOTAL_BYTES - RESERVED_BYTES - (self._vram if active else 3 * 1024**2),
+            "mem_clock_mhz": 14_001 if load.busy else 405,
+            "persistence": True,
+            "display": False,
         }
 
     def _traffic(self, load: Load) -> float:

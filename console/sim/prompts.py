@@ -42,6 +42,8 @@ class Asked:
     reasoning: int
     """Tokens of the answer that are reasoning; they come first."""
     call: ToolCall | None
+    ids: bool = False
+    """Whether chunks carry the ids of their tokens."""
 
 
 def chat_text(body: Json) -> str:
@@ -132,6 +134,7 @@ def read(body: Json, options: Options, tokenizer: Tokenizer, rng: random.Random,
         running_usage=include and bool(stream_options.get("continuous_usage_stats")),
         reasoning=round(script.natural * REASONING_SHARE) if prose and thinks else 0,
         call=call,
+        ids=bool(body.get("return_token_ids")),
     )
 
 

@@ -87,9 +87,13 @@ class Reply:
         thought = max(0, min(len(tokens), self._asked.reasoning - before))
         if thought:
             over = finish if thought == len(tokens) else None
-            yield self._shape.delta({"reasoning": self._tokenizer.visible(tokens[:thought])}, over)
+            yield self._delta("reasoning", tokens[:thought], over)
         if thought < len(tokens):
-            yield self._shape.delta({"content": self._tokenizer.visible(tokens[thought:])}, finish)
+            yield self._delta("content", tokens[thought:], finish)
+
+    def _delta(self, name: str, tokens: Sequence[int], finish: str | None) -> Json:
+        ids = tokens if self._asked.ids else None
+        return self._shape.delta({name: self._tokenizer.visible(tokens)}, finish, ids)
 
     def _arguments(self, start: int, end: int) -> str:
         """The part of a call's arguments that the tokens from `start` to `end` of the answer stand for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,12 +62,12 @@ class Shape:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
         return {**self._body([choice]), "prompt_token_ids": None, "prompt_text": None}
 
-    def delta(self, delta: Json, finish: str | None) -> Json:
-        """A chunk of a chat that carries tokens."""
+    def delta(self, delta: Json, finish: str | None, ids: Sequence[int] | None = None) -> Json:
+        """A chunk of a chat that carries tokens, with their ids if they were asked for."""
         choice: Json = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         if finish is not None:
             choice["stop_reason"] = None
-        return self._body([{**choice, "token_ids": None}])
+        return self._body([{**choice, "token_ids": None if ids is None else list(ids)}])
 
     def call(self, name: str | None, arguments: str, finish: str | None) -> Json:
         """A chunk of a tool call; the first one names the function."""
