@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,12 @@ import yaml
 
 from console.errors import ConsoleError, UsageError
 from console.lab.control import find_run
+from console.lab.plan import Plan
 from console.lab.results import read_results
 from console.paths import Paths
+from console.presets import Preset
 from console.presets.model import Value
+from console.presets.overrides import differing_keys
 
 
 def adopt(paths: Paths, run_id: str, arm: str) -> Path:
@@ -23,21 +28,15 @@ def adopt(paths: Paths, run_id: str, arm: str) -> Path:
         UsageError: no such arm, or an arm that is the preset as it is.
         ConsoleError: the file cannot be written.
     """
-    run_dir = find_run(paths, run_id)
-    results = read_results(run_dir)
-    if results is None:
-        raise ConsoleError(f"the run {run_dir.name} cannot be read", "its plan is lost", "`qwen-console ab list`")
-    plan = results.plan
-    names = [found.name for found in plan.arms]
-    if arm not in names:
-        raise UsageError(f"the run {results.id} has no arm {arm!r}", "", f"its arms: {', '.join(names)}")
+    plan = _plan_with(paths, run_id, arm)
     changes = {**plan.changes, **plan.arm(arm).overrides}
     if not changes:
         raise UsageError(
             f"the arm {arm} is the preset {plan.base.name} as it is", "", "there is nothing to write: use that preset"
         )
+    texts = [f"{key} {_shown(value)}" for key, value in changes.items()]
     body = {
-        "description": f"{plan.base.name} with {', '.join(changes)} as measured in {results.id}",
+        "description": f"{plan.base.name} with {', '.join(texts)}, as measured in {find_run(paths, run_id).name}",
         "extends": plan.base.name,
         **_sections(changes),
     }
@@ -49,6 +48,49 @@ def adopt(paths: Paths, run_id: str, arm: str) -> Path:
     except OSError as error:
         raise ConsoleError(f"{path} cannot be written", str(error), "point QWEN_CONSOLE_PRESETS elsewhere") from None
     return path
+
+
+def _plan_with(paths: Paths, run_id: str, arm: str) -> Plan:
+    run_dir = find_run(paths, run_id)
+    results = read_results(run_dir)
+    if results is None:
+        raise ConsoleError(f"the run {run_dir.name} cannot be read", "its plan is lost", "`qwen-console ab list`")
+    names = [found.name for found in results.plan.arms]
+    if arm not in names:
+        raise UsageError(f"the run {results.id} has no arm {arm!r}", "", f"its arms: {', '.join(names)}")
+    return results.plan
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One key in which the adopted arm differs from the preset that was measured."""
+
+    key: str
+    before: Value
+    after: Value
+    """`None` where the key is not set."""
+
+    @property
+    def text(self) -> str:
+        """`max-num-batched-tokens: 2048 → 3202`."""
+        return f"{self.key}: {_shown(self.before)} → {_shown(self.after)}"
+
+
+def difference(before: Preset, after: Preset) -> tuple[Difference, ...]:
+    """What differs between two presets, key by key: what adopting an arm really changes."""
+    return tuple(Difference(key, _value(before, key), _value(after, key)) for key in differing_keys(before, after))
+
+
+def _value(preset: Preset, key: str) -> Value:
+    if key.startswith("env."):
+        return preset.env.get(key.removeprefix("env."))
+    if key.startswith("server."):
+        return preset.to_json()["server"].get(key.removeprefix("server."))
+    return preset.args.get(key.replace("_", "-"))
+
+
+def _shown(value: Value) -> str:
+    return "not set" if value is None else json.dumps(value)
 
 
 def _sections(changes: Mapping[str, Value]) -> dict[str, dict[str, Any]]:

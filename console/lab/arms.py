@@ -15,6 +15,9 @@ SPECULATION = "speculative-config"
 BUDGET = "max-num-batched-tokens"
 _MTP_DEFAULT: Mapping[str, Value] = {"method": "mtp", "num_speculative_tokens": 2}
 _CHUNK_DEFAULT: tuple[Value, ...] = ("1x", "2x")
+_DEEPEST = 4
+_ASSERTS_BELOW_BLOCK = (0, 22)
+"""Up to this version a budget below the cache block ends the start with an assertion."""
 _BUILT_IN = ("mtp", "chunk", "aa", "custom")
 
 
@@ -76,6 +79,14 @@ def _mtp_overrides(preset: Preset) -> Mapping[str, Value]:
     return dict(named) if isinstance(named, Mapping) else {SPECULATION: dict(_MTP_DEFAULT)}
 
 
+def mtp_notes(presets: Sequence[Preset]) -> Iterator[str]:
+    """What is reported of deep speculation."""
+    for preset in presets:
+        depth = (preset.speculative or {}).get("num_speculative_tokens")
+        if isinstance(depth, int) and depth > _DEEPEST:
+            yield f"{depth} speculative tokens: more than {_DEEPEST} are reported to crash on this model family"
+
+
 def _count(word: str) -> int:
     if not re.fullmatch(r"n?[1-9]", word):
         raise UsageError(f"{word!r} is no MTP arm", "", "give the numbers of speculative tokens: --arms 1,2,3")
@@ -124,6 +135,16 @@ def effective_chunk(preset: Preset, block_tokens: int, streams: int) -> int | No
         return None
     left = budget - decode_share(preset, streams)
     return left // block_tokens * block_tokens if budget >= block_tokens else max(left, 0)
+
+
+def too_small(preset: Preset, block_tokens: int, version: str | None) -> str | None:
+    """Why this arm's budget cannot even start, with both numbers; `None` if it can, or if nobody knows."""
+    budget, known = preset.args.get(BUDGET), re.match(r"v?(\d+)\.(\d+)", version or "")
+    if effective_chunk(preset, block_tokens, 0) is None or not isinstance(budget, int) or known is None:
+        return None
+    if budget >= block_tokens or (int(known[1]), int(known[2])) > _ASSERTS_BELOW_BLOCK:
+        return None
+    return f"budget {budget} is below the cache block of {block_tokens} tokens, which vLLM {version} refuses"
 
 
 def chunk_notes(presets: Sequence[Preset], block_tokens: int) -> Iterator[str]:

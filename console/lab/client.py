@@ -1,26 +1,33 @@
-"""One streamed chat request on a bare `asyncio.Protocol`: stamps on arrival, before anything is parsed.
+"""Streamed chat requests on bare sockets: a stamp a read, and nothing else until the last stream has ended.
 
-A general HTTP client costs three times the CPU a chunk and stamps late under load; this one does loopback HTTP/1.1 and
-nothing else. One connection a request, so that no request waits for another.
+A general HTTP client costs three times the CPU a chunk and stamps late under load, and an event loop wakes up dearly;
+this one waits on epoll, reads loopback HTTP/1.1 and nothing else. One connection a request, so that no request waits
+for another. What the bytes mean is found out afterwards (`console.lab.answer`): a stream that is read must not wait for
+another one's JSON.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
+import select
+import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlsplit
 
-import httptools
-
-from console.lab.trace import OK, Trace
+from console.lab.answer import Read, read_answer
+from console.lab.trace import Trace
 
 PATH = "/v1/chat/completions"
-_ERROR_BYTES = 4000
+_BUFFER_BYTES = 65_536
+_END = b"\r\n0\r\n\r\n"
+"""How a chunked body ends. Within an event no line ends with a carriage return, so nothing else looks like it."""
+_CONNECT_S = 10.0
+_SETTLE_S = 0.001
+"""Between connecting and writing: the server's accept is no part of its answer's time."""
+_IN = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +37,14 @@ class Target:
     host: str
     port: int
     key: str | None = field(default=None, repr=False)
+    end_token: int | None = None
+    """The token that ends an answer by itself, where it is known."""
 
     @classmethod
-    def of(cls, url: str, key: str | None) -> Target:
+    def of(cls, url: str, key: str | None, end_token: int | None = None) -> Target:
         """From a base URL such as `http://127.0.0.1:8000`."""
         parts = urlsplit(url)
-        return cls(parts.hostname or "127.0.0.1", parts.port or 80, key)
+        return cls(parts.hostname or "127.0.0.1", parts.port or 80, key, end_token)
 
     def head(self, length: int) -> bytes:
         """The request's head for a body of `length` bytes."""
@@ -52,217 +61,211 @@ class Target:
         return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
-class _Stream(asyncio.Protocol):
-    """One request on one connection; fills its trace."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request."""
 
-    def __init__(self, request: bytes, trace: Trace, done: asyncio.Future[None]) -> None:
-        self._request = request
-        self._trace = trace
-        self._done = done
-        self._parser: Any = httptools.HttpResponseParser(self)
-        self._pending = b""
-        self._data: list[bytes] = []
-        self._error_body = b""
-        self._stamp = 0.0
-        self._finished = False
-        self._events = _Events(trace)
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._trace.sent = time.monotonic()
-        transport.write(self._request)  # type: ignore[attr-defined]
-
-    def data_received(self, data: bytes) -> None:
-        self._stamp = time.monotonic() - self._trace.sent
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
-            self._trace.detail = f"not HTTP: {error}"
-            self._end()
-
-    def on_body(self, body: bytes) -> None:
-        if self._parser.get_status_code() != 200:
-            self._error_body = (self._error_body + body)[:_ERROR_BYTES]
-            return
-        lines = (self._pending + body).split(b"\n")
-        self._pending = lines.pop()
-        for line in lines:
-            self._line(line.rstrip(b"\r"))
-
-    def _line(self, line: bytes) -> None:
-        if line.startswith(b"data:"):
-            self._data.append(line[5:].lstrip())
-        elif not line and self._data:
-            event, self._data = b"\n".join(self._data), []
-            self._events.take(event, self._stamp)
-
-    def on_message_complete(self) -> None:
-        self._finished = True
-        self._end()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if not self._done.done() and exc is not None:
-            self._trace.detail = str(exc)
-        self._end()
-
-    def _end(self) -> None:
-        if self._done.done():
-            return
-        trace = self._trace
-        trace.ended = time.monotonic() - trace.sent
-        trace.status = self._parser.get_status_code() or None
-        if trace.status is not None and trace.status != 200:
-            trace.outcome, trace.detail = "http-error", _error_text(self._error_body)
-        else:
-            self._events.conclude(self._finished)
-        self._done.set_result(None)
-
-
-class _Events:
-    """Meaning of the events of one stream."""
-
-    def __init__(self, trace: Trace) -> None:
-        self._trace = trace
-        self._closed = False
-        self._error: str | None = None
-        self._count: int | None = None
-
-    def take(self, event: bytes, stamp: float) -> None:
-        if event == b"[DONE]":
-            self._closed = True
-            return
-        try:
-            chunk = json.loads(event)
-        except ValueError:
-            self._error = f"an event that is no JSON: {event[:80]!r}"
-            return
-        if "error" in chunk:
-            error = chunk["error"]
-            self._error = str(error.get("message", error)) if isinstance(error, dict) else str(error)
-            return
-        grew = self._usage(chunk.get("usage"))
-        for choice in chunk.get("choices") or ():
-            self._choice(choice, stamp, grew)
-
-    def _usage(self, usage: dict[str, Any] | None) -> bool:
-        """Take the running usage (the last counts, never a sum); whether the output grew."""
-        if not usage:
-            return False
-        trace, count = self._trace, usage.get("completion_tokens")
-        trace.prompt_tokens = usage.get("prompt_tokens")
-        trace.completion_tokens = count
-        if details := usage.get("prompt_tokens_details"):
-            trace.cached_tokens = details.get("cached_tokens")
-        grew = count is not None and count > (self._count or 0)
-        self._count = count
-        return grew
-
-    def _choice(self, choice: dict[str, Any], stamp: float, grew: bool) -> None:
-        trace, delta = self._trace, choice.get("delta") or {}
-        if choice.get("finish_reason"):
-            trace.finish = choice["finish_reason"]
-        content = bool(delta.get("content"))
-        visible = content or bool(delta.get("reasoning") or delta.get("reasoning_content") or delta.get("tool_calls"))
-        if not visible and not (grew and trace.stamps):
-            if not trace.stamps and trace.role_at is None:
-                trace.role_at = stamp
-            return
-        if content and trace.content_at is None:
-            trace.content_at = stamp
-        if trace.stamps and trace.stamps[-1] == stamp:
-            trace.tokens[-1] = self._count
-        else:
-            trace.stamps.append(stamp)
-            trace.tokens.append(self._count)
-
-    def conclude(self, whole: bool) -> None:
-        """Decide how the stream ended; whatever is missing is named."""
-        trace = self._trace
-        missing = [
-            name
-            for name, there in (
-                ("[DONE]", self._closed),
-                ("a finish reason", trace.finish is not None),
-                ("usage", trace.completion_tokens is not None),
-            )
-            if not there
-        ]
-        if self._error is not None:
-            trace.outcome, trace.detail = "error-event", self._error
-        elif missing or not whole:
-            trace.outcome = "cut"
-            trace.detail = trace.detail or "the stream ended without " + (", ".join(missing) or "its last bytes")
-        else:
-            trace.outcome = OK
-
-
-def _error_text(body: bytes) -> str:
-    text = body.decode("utf-8", errors="replace").strip()
-    try:
-        raw = json.loads(text)
-        error = raw.get("error", raw)
-        return str(error.get("message", error)) if isinstance(error, dict) else str(error)
-    except (ValueError, AttributeError):
-        return text[:200]
-
-
-async def stream(target: Target, body: bytes, *, expect: int | None, timeout_s: float) -> Trace:
-    """Send one streamed chat request and follow it to its end; never raises for what a server does.
-
-    Args:
-        target: where to.
-        body: the JSON of the request, rendered before the clock starts.
-        expect: output tokens the answer must have; any other number is `wrong-length`.
-        timeout_s: seconds for the whole of it.
-    """
-    trace, loop = Trace(), asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-    request = target.head(len(body)) + body
-    start = trace.sent = time.monotonic()
-    transport: asyncio.BaseTransport | None = None
-    try:
-        async with asyncio.timeout(timeout_s):
-            transport, _ = await loop.create_connection(lambda: _Stream(request, trace, done), target.host, target.port)
-            trace.connect_s = trace.sent - start
-            await done
-    except TimeoutError:
-        trace.outcome, trace.detail = "timeout", f"no end within {timeout_s:.0f} s"
-        trace.ended = time.monotonic() - trace.sent
-    except OSError as error:
-        trace.outcome, trace.detail = "refused", str(error)
-        trace.ended = time.monotonic() - trace.sent
-    finally:
-        if transport is not None:
-            transport.close()
-    if trace.ok and expect is not None and trace.completion_tokens != expect:
-        trace.outcome = "wrong-length"
-        trace.detail = f"{trace.completion_tokens} output tokens, {expect} were asked for"
-    return trace
+    body: bytes
+    """JSON, rendered before the clock starts."""
+    expect: int | None
+    """Output tokens the answer must have; any other number is `wrong-length`."""
+    timeout_s: float
+    """For the whole of it."""
 
 
 class Lateness:
-    """How late this process's own event loop ran while it measured."""
+    """How late this process itself ran while it measured: it wanted to wake up at a moment, and did later."""
 
-    EVERY_S = 0.01
+    EVERY_S = 0.05
 
     def __init__(self) -> None:
         self._late: list[float] = []
 
-    async def beat(self) -> None:
-        """Sleep in small steps for ever and note how much too long each took."""
-        while True:
-            due = time.monotonic() + self.EVERY_S
-            await asyncio.sleep(self.EVERY_S)
-            self._late.append(max(0.0, time.monotonic() - due))
-
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Beat while the block runs; needs a running loop."""
-        task = asyncio.get_running_loop().create_task(self.beat())
-        try:
-            yield
-        finally:
-            task.cancel()
+    def note(self, seconds: float) -> None:
+        """One wake-up."""
+        self._late.append(max(0.0, seconds))
 
     def p99(self) -> float | None:
-        """99 % of the beats were less late than this, seconds; `None` if nothing was measured."""
+        """99 % of the wake-ups were less late than this, seconds; `None` if nothing was measured."""
         return sorted(self._late)[int(0.99 * (len(self._late) - 1))] if self._late else None
+
+
+class _Wire:
+    """One request on its connection."""
+
+    __slots__ = ("asked", "deadline", "door", "due", "failure", "left", "reads", "start", "trace")
+
+    def __init__(self, asked: Asked) -> None:
+        self.asked = asked
+        self.trace = Trace()
+        self.reads: list[Read] = []
+        self.failure: tuple[str, str] | None = None
+        self.door: socket.socket | None = None
+        self.left = memoryview(b"")
+        self.start = self.trace.sent = time.monotonic()
+        self.due: float | None = None
+        self.deadline = self.start + asked.timeout_s
+
+
+class Wires:
+    """Performs requests, some of them at a time, on one epoll; never raises for what a server does.
+
+    Args:
+        target: where to.
+        lateness: how late this process ran is noted there.
+    """
+
+    def __init__(self, target: Target, lateness: Lateness | None = None) -> None:
+        self._target = target
+        self._lateness = lateness or Lateness()
+        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
+        self._open: dict[int, _Wire] = {}
+        self._waiting: deque[_Wire] = deque()
+        self._beat = self._next = 0.0
+
+    def perform(self, asked: Sequence[Asked], at_once: int = 1, after: int = 0) -> list[Trace]:
+        """All requests, to the end of the last.
+
+        Args:
+            asked: what to send.
+            at_once: so many in flight.
+            after: the first is sent alone, the others once it has brought so many reads (or has ended).
+        """
+        wires = [_Wire(one) for one in asked]
+        first = wires[0] if after else None
+        self._waiting = deque(wires)
+        self._beat = time.monotonic() + Lateness.EVERY_S
+        with select.epoll() as poller:
+            try:
+                self._fill(poller, 1 if first else at_once)
+                while self._open:
+                    self._turns(poller, first, after)
+                    if first is not None and (len(first.reads) > after or first.door is None):
+                        first = None
+                    self._fill(poller, 1 if first else at_once)
+            finally:
+                for wire in list(self._open.values()):
+                    self._close(poller, wire)
+        return [self._concluded(wire) for wire in wires]
+
+    def _turns(self, poller: select.epoll, first: _Wire | None, after: int) -> None:
+        """Wait for what happens, and deal with it, until a connection has ended or the others may follow the first."""
+        wires, poll, clock, now = self._open, poller.poll, time.monotonic, time.monotonic()
+        count = len(wires)
+        while len(wires) == count:
+            wait = self._next - now
+            for handle, mask in poll(wait if wait > 0 else 0):
+                wire = wires[handle]
+                if mask & _IN:
+                    self._read(poller, wire)
+                elif wire.due is None:
+                    self._write(poller, wire)
+            now = clock()
+            if now >= self._next:
+                self._tick(poller, now)
+            if first is not None and len(first.reads) > after:
+                return
+
+    def _tick(self, poller: select.epoll, now: float) -> None:
+        """Whatever is due by the clock."""
+        if now >= self._beat:
+            self._lateness.note(now - self._beat)
+            self._beat = now + Lateness.EVERY_S
+        for wire in list(self._open.values()):
+            if wire.due is not None and now >= wire.due:
+                wire.due = None
+                wire.trace.sent = time.monotonic()
+                wire.trace.connect_s = wire.trace.sent - wire.start
+                self._write(poller, wire)
+            elif now >= wire.deadline:
+                wire.failure = ("timeout", f"no end within {wire.asked.timeout_s:.0f} s")
+                self._close(poller, wire)
+        self._plan()
+
+    def _plan(self) -> None:
+        """When the clock has to be looked at next."""
+        moments = [wire.deadline if wire.due is None else wire.due for wire in self._open.values()]
+        self._next = min([self._beat, *moments])
+
+    def _fill(self, poller: select.epoll, at_once: int) -> None:
+        """Open connections while there is room."""
+        while self._waiting and len(self._open) < at_once:
+            wire = self._waiting.popleft()
+            wire.start = wire.trace.sent = time.monotonic()
+            wire.deadline = wire.start + wire.asked.timeout_s
+            try:
+                door = socket.create_connection((self._target.host, self._target.port), timeout=_CONNECT_S)
+            except OSError as error:
+                wire.failure = ("refused", str(error))
+                wire.trace.ended = time.monotonic() - wire.start
+                continue
+            door.setblocking(False)
+            door.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            wire.door, wire.due = door, time.monotonic() + _SETTLE_S
+            wire.left = memoryview(self._target.head(len(wire.asked.body)) + wire.asked.body)
+            poller.register(door.fileno(), select.EPOLLIN)
+            self._open[door.fileno()] = wire
+            self._plan()
+
+    def _write(self, poller: select.epoll, wire: _Wire) -> None:
+        """As much of the request as the kernel takes."""
+        assert wire.door is not None
+        try:
+            wire.left = wire.left[wire.door.send(wire.left) :]
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            wire.trace.detail = str(error)
+            self._close(poller, wire)
+            return
+        poller.modify(wire.door.fileno(), select.EPOLLIN | (select.EPOLLOUT if wire.left else 0))
+
+    def _read(self, poller: select.epoll, wire: _Wire) -> None:
+        assert wire.door is not None
+        try:
+            count = wire.door.recv_into(self._buffer)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            wire.trace.detail = str(error)
+            count = 0
+        stamp = time.monotonic() - wire.trace.sent
+        if count:
+            data = bytes(self._buffer[:count])
+            wire.reads.append((stamp, data))
+            if not (data.endswith(_END) or (count < len(_END) and _tail(wire.reads).endswith(_END))):
+                return
+        self._close(poller, wire)
+
+    def _close(self, poller: select.epoll, wire: _Wire) -> None:
+        if wire.door is None:
+            return
+        wire.trace.ended = time.monotonic() - wire.trace.sent
+        handle = wire.door.fileno()
+        with suppress(OSError):
+            poller.unregister(handle)
+        wire.door.close()
+        wire.door = None
+        del self._open[handle]
+        self._plan()
+
+    def _concluded(self, wire: _Wire) -> Trace:
+        """What the answer says, once no stream is read any more."""
+        trace = wire.trace
+        read_answer(wire.reads, trace, self._target.end_token)
+        if wire.failure is not None:
+            trace.outcome, trace.detail = wire.failure
+        elif trace.ok and wire.asked.expect is not None and trace.completion_tokens != wire.asked.expect:
+            trace.outcome = "wrong-length"
+            trace.detail = f"{trace.completion_tokens} output tokens, {wire.asked.expect} were asked for"
+        return trace
+
+
+def _tail(reads: Sequence[Read]) -> bytes:
+    """The last bytes, where a read was too short to hold the end by itself."""
+    return b"".join(data for _, data in reads[-8:])
+
+
+def stream(target: Target, body: bytes, *, expect: int | None, timeout_s: float) -> Trace:
+    """One streamed chat request, followed to its end."""
+    return Wires(target).perform([Asked(body, expect, timeout_s)])[0]

@@ -12,7 +12,7 @@ from console.lab.folder import LAB_RECORD, read_folder
 from console.lab.journal import Journal, read_events
 from console.lab.report import write_reports
 from console.lab.restore import restore, runs_an_arm
-from console.lab.view import RunView, read_run
+from console.lab.view import RunView, ended, read_run, run_state
 from console.paths import Paths
 from console.server.life import Server
 from console.server.process import send
@@ -86,7 +86,7 @@ def recover(paths: Paths, run_id: str) -> bool:
         Whether there was anything to do.
     """
     run_dir = paths.run(run_id)
-    if any(event["event"] == "run-end" for event in read_events(run_dir)):
+    if ended(run_dir) or run_state(run_dir, read_events(run_dir)) == "running":
         return False
     folder = read_folder(run_dir)
     server = Server(paths)

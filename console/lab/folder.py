@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from console.lab.plan import Plan
 from console.lab.results import PLAN_FILE
 from console.paths import Paths
 from console.presets import Preset
+from console.presets.model import KEY_VARIABLE
 
 BEFORE_FILE, PATHS_FILE = "before.json", "paths.json"
 LAB_RECORD, LAB_EXIT, LAB_LOG = "lab.json", "exit.json", "lab.log"
@@ -34,6 +36,12 @@ class Folder:
         """The run's id."""
         return self.path.name
 
+    @property
+    def missing_secrets(self) -> tuple[str, ...]:
+        """Secrets of the preset under test whose values did not come along; the arms' own key is made for each boot."""
+        base = self.plan.base
+        return tuple(sorted(base.secrets - base.env.keys() - {KEY_VARIABLE}))
+
 
 def write_folder(run_dir: Path, paths: Paths, plan: Plan, before: Preset | None) -> None:
     """Write everything but secrets."""
@@ -42,8 +50,12 @@ def write_folder(run_dir: Path, paths: Paths, plan: Plan, before: Preset | None)
     write_json(run_dir / PATHS_FILE, {"config": str(paths.config), "cache": str(paths.cache), "demo": paths.demo})
 
 
-def read_folder(run_dir: Path) -> Folder:
-    """Read it back, secrets from the environment.
+def read_folder(run_dir: Path, secrets: Mapping[str, str] | None = None) -> Folder:
+    """Read it back.
+
+    Args:
+        run_dir: the run's folder.
+        secrets: variable → value; without them those that were carried into this process.
 
     Raises:
         ConsoleError: the folder is not whole.
@@ -51,10 +63,10 @@ def read_folder(run_dir: Path) -> Folder:
     plan, before, places = (read_json(run_dir / name) for name in (PLAN_FILE, BEFORE_FILE, PATHS_FILE))
     try:
         paths = Paths(run_dir.parents[1], Path(places["config"]), Path(places["cache"]), places["demo"])
-        secrets = carried.unpack("before")
-        ran = Preset.from_json(before["preset"], secrets) if before["preset"] else None
+        ours, theirs = (carried.unpack(role) if secrets is None else secrets for role in ("plan", "before"))
+        ran = Preset.from_json(before["preset"], theirs) if before["preset"] else None
         missing = tuple(sorted(ran.secrets - ran.env.keys())) if ran else ()
-        return Folder(run_dir, paths, Plan.from_json(plan, carried.unpack("plan")), ran, missing)
+        return Folder(run_dir, paths, Plan.from_json(plan, ours), ran, missing)
     except (KeyError, TypeError, ValueError) as error:
         raise ConsoleError(
             f"the run {run_dir.name} cannot be read", f"{type(error).__name__}: {error}", "start a new run"

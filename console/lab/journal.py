@@ -5,10 +5,12 @@ Everything that a report says is made from this file and plan.json; a line that 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,17 +18,45 @@ from threading import Lock
 from types import TracebackType
 from typing import Any
 
+from console.errors import ConsoleError
+
 FILE = "journal.jsonl"
+BALLAST_FILE = ".ballast"
+_BALLAST_BYTES = 262_144
 Event = Mapping[str, Any]
 
 
-class Journal:
-    """Appends events; one `write` call a line, so that a line is whole or torn but never mixed with another."""
+class JournalError(ConsoleError):
+    """The journal cannot be written: a run must not go on that leaves no trace."""
 
-    def __init__(self, run_dir: Path) -> None:
+    def __init__(self, path: Path, error: OSError) -> None:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        what = (
+            "the disk is full: the run's journal cannot be written" if full else "the run's journal cannot be written"
+        )
+        fix = "make room, then `qwen-console ab resume " + path.parent.name + "`"
+        super().__init__(what, f"{path}: {error.strerror}", fix)
+
+
+class Journal:
+    """Appends events; one `write` call a line, so that a line is whole or torn but never mixed with another.
+
+    Args:
+        run_dir: the run's folder.
+        ballast: keep some room on the disk, given back when it is full, so that the end can still be written down.
+    """
+
+    def __init__(self, run_dir: Path, *, ballast: bool = False) -> None:
         self._path = run_dir / FILE
-        self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        self._mend()
+        self._ballast = run_dir / BALLAST_FILE
+        self._failed = False
+        try:
+            self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            if ballast:
+                self._ballast.write_bytes(bytes(_BALLAST_BYTES))
+            self._mend()
+        except OSError as error:
+            raise JournalError(self._path, error) from None
 
     def _mend(self) -> None:
         """End a torn last line, so that the next event does not grow onto it."""
@@ -38,18 +68,46 @@ class Journal:
                     os.write(self._fd, b"\n")
 
     def add(self, event: str, **fields: Any) -> None:
-        """Append one event with its UTC time."""
-        line = json.dumps({"event": event, "at": utc_now(), **fields}, ensure_ascii=False)
-        os.write(self._fd, line.encode() + b"\n")
+        """Append one event with its UTC time.
+
+        Raises:
+            JournalError: the disk does not take it; what was written of the line is dropped by its readers.
+        """
+        line = json.dumps({"event": event, "at": utc_now(), **fields}, ensure_ascii=False).encode() + b"\n"
+        try:
+            if os.write(self._fd, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            self._give_way(error)
+
+    def _give_way(self, error: OSError) -> None:
+        """Fail once; from then on write what there is room for, since the end must be reached all the same."""
+        self._ballast.unlink(missing_ok=True)
+        with suppress(OSError):
+            os.write(self._fd, b"\n")
+        if not self._failed:
+            self._failed = True
+            raise JournalError(self._path, error) from None
 
     def sync(self) -> None:
-        """Put everything so far on the disk."""
-        os.fsync(self._fd)
+        """Put everything so far on the disk.
+
+        Raises:
+            JournalError: the disk does not take it.
+        """
+        try:
+            os.fsync(self._fd)
+        except OSError as error:
+            # A pipe or a device has nothing to sync.
+            if error.errno != errno.EINVAL:
+                self._give_way(error)
 
     def close(self) -> None:
         """Sync and let go."""
-        os.fsync(self._fd)
+        with suppress(JournalError):
+            self.sync()
         os.close(self._fd)
+        self._ballast.unlink(missing_ok=True)
 
     def __enter__(self) -> Journal:
         return self

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from console.lab.measures import MEASURES
+from console import units
+from console.lab.history import Floor
+from console.lab.measures import MEASURES, PRIMARY
 from console.lab.results import Results
-from console.lab.verdict import ArmState, Finding, Verdict, overall
+from console.lab.verdict import ArmState, Finding, Verdict, half_widths, overall
 
 _BEST_FIRST = ("adopt", "undecided", "keep", "invalid")
 
@@ -20,10 +22,14 @@ def judge(results: Results, *, finished: bool) -> Verdict:
     """
     plan = results.plan
     base, *others = [arm.name for arm in plan.arms]
-    verdicts = [_one(results, base, arm) for arm in others]
+    verdicts = [judge_arm(results, base, arm) for arm in others]
     best = min(verdicts, key=lambda verdict: _BEST_FIRST.index(verdict.overall))
     if len(verdicts) > 1:
         best = Verdict(best.overall, best.sentence, tuple(f"{verdict.sentence}" for verdict in verdicts))
+    best = Verdict(best.overall, best.sentence, (*best.why, *_beside(results)))
+    if finished and (settled := results.last("settled")) is not None:
+        head = f"settled after {settled['round']} of {plan.rounds} rounds"
+        return Verdict(best.overall, f"{best.sentence} ({head})", best.why)
     if finished:
         return best
     done, planned = len(results.boots), len(plan.order)
@@ -31,17 +37,26 @@ def judge(results: Results, *, finished: bool) -> Verdict:
     return Verdict(word, f"the run was cut short after {done} of {planned} boots; {best.sentence}", best.why)
 
 
-def _one(results: Results, base: str, arm: str) -> Verdict:
+def judge_arm(results: Results, base: str, arm: str) -> Verdict:
+    """One arm against the base."""
     rounds = {boot.round for boot in results.valid(base)} & {boot.round for boot in results.valid(arm)}
     states = [_state(results, name) for name in (base, arm)]
+    drafts = states[0].speculates != states[1].speculates
     return overall(
-        results.plan.kind, len(rounds), states[0], states[1], _findings(results, arm), _break_even(results, base, arm)
+        results.plan.kind,
+        len(rounds),
+        states[0],
+        states[1],
+        findings(results, arm),
+        primary=PRIMARY.get("mtp" if drafts else results.plan.kind),
+        break_even=_break_even(results, base, arm),
     )
 
 
 def _state(results: Results, arm: str) -> ArmState:
     boots = [boot for boot in results.boots if boot.arm == arm]
     start, end, _ = results.drafts(arm)
+    long = results.after_long(arm)
     return ArmState(
         name=arm,
         valid_boots=sum(boot.valid for boot in boots),
@@ -49,19 +64,103 @@ def _state(results: Results, arm: str) -> ArmState:
         crashes=tuple(str(boot.crash["what"]) for boot in boots if boot.crash),
         speculates=results.plan.preset_of(arm).speculative is not None,
         acceptance=(start.acceptance if start else None, end.acceptance if end else None),
+        acceptance_after_long=long.acceptance if long else None,
         probes=results.probes(arm),
     )
 
 
-def _findings(results: Results, arm: str) -> Sequence[Finding]:
+def findings(results: Results, arm: str) -> Sequence[Finding]:
+    """Every judged measure of an arm."""
+    names = [name for name, measure in MEASURES.items() if measure.judged and name in results.metrics]
+    alpha = (1 - results.rule.decide) / max(len(names), 1)
     found = []
-    for name, measure in MEASURES.items():
-        metric = results.metrics.get(name)
-        if not measure.judged or metric is None:
-            continue
+    for name in names:
+        measure, metric = MEASURES[name], results.metrics[name]
         pair = next(pair for pair in metric.compare if pair.arm == arm)
-        advice = pair.warnings[0] if pair.warnings else ""
-        found.append(Finding(name, measure.title, pair.verdict, pair.ratio, pair.lo, pair.hi, advice))
+        found.append(
+            Finding(
+                name,
+                measure.title,
+                pair.verdict,
+                pair.ratio,
+                pair.lo,
+                pair.hi,
+                pair.warnings[0] if pair.warnings else "",
+                measure.lower_is_better,
+                certain=pair.p is not None and pair.p <= alpha,
+            )
+        )
+    return found
+
+
+def noise_floor(results: Results) -> Floor | None:
+    """What an A/A run found; `None` for other runs, and for one round."""
+    if results.plan.kind != "aa":
+        return None
+    arm = results.plan.arms[1].name
+    rounds = {boot.round for boot in results.valid(arm)} & {
+        boot.round for boot in results.valid(results.plan.arms[0].name)
+    }
+    widths = half_widths(findings(results, arm))
+    return Floor(results.id, len(rounds), widths) if len(rounds) > 1 and widths else None
+
+
+def _beside(results: Results) -> list[str]:
+    """What stands beside every verdict: the noise floor, what was pooled, what the arm costs and refuses."""
+    return [*_floor_text(results), *_pooled_text(results), *_memory_text(results), *_refusals(results)]
+
+
+def _floor_text(results: Results) -> list[str]:
+    floor = results.lent.floor
+    if floor is None or results.plan.kind == "aa":
+        return []
+    shown = [f"{name} ±{width * 100:.1f} %" for name, width in floor.half_width.items() if name in results.metrics]
+    return [f"noise floor ({floor.run}, {floor.rounds} rounds): {', '.join(shown)}"] if shown else []
+
+
+def _pooled_text(results: Results) -> list[str]:
+    """Which spread the intervals rest on."""
+    pairs = [(name, pair) for name, metric in results.metrics.items() for pair in metric.compare if pair.pooled_df]
+    if not pairs:
+        return []
+    judged = [(name, pair) for name, pair in pairs if MEASURES[name].judged] or pairs
+    shown = [f"{name} {(pair.spread or 0) * 100:.1f} % ({pair.df} degrees of freedom)" for name, pair in judged]
+    runs = len(results.lent.runs)
+    head = (
+        f"boot-to-boot spread pooled with {runs} earlier run{'s' if runs > 1 else ''} ({', '.join(results.lent.runs)})"
+    )
+    return [f"{head}: {', '.join(dict.fromkeys(shown))}"]
+
+
+def _memory_text(results: Results) -> list[str]:
+    """KV tokens and memory of each arm, where they differ."""
+    costs = {}
+    for arm in results.plan.arms:
+        boots = results.valid(arm.name)
+        if boots:
+            env = boots[0].env
+            peak = env.get("vram_peak_bytes") or ()
+            costs[arm.name] = (env.get("kv_tokens"), tuple(peak))
+    if len({cost[0] for cost in costs.values()}) < 2 and not any(any(cost[1]) for cost in costs.values()):
+        return []
+    texts = []
+    for name, (tokens, peak) in costs.items():
+        cards = " + ".join(units.gib(card) for card in peak)
+        texts.append(f"{name}: {units.count(tokens)} KV tokens{', ' + cards if cards else ''}")
+    return [f"memory: {'; '.join(texts)}"]
+
+
+def _refusals(results: Results) -> list[str]:
+    """Settings that an arm refuses and the base takes."""
+    base = results.probes(results.plan.arms[0].name).get("sampling_extra")
+    found = []
+    for arm in results.plan.arms[1:]:
+        tally, note = (
+            results.probes(arm.name).get("sampling_extra"),
+            results.probe_notes(arm.name).get("sampling_extra"),
+        )
+        if base and tally and tally[0] < base[0] and note:
+            found.append(f"{arm.name}: {note}; a client that sends them gets an error")
     return found
 
 

@@ -12,11 +12,15 @@ from console.endpoint import EndpointError
 from console.errors import BusyError, ConsoleError
 from console.lab import carried
 from console.lab.folder import LAB_EXIT, LAB_LOG, LAB_RECORD, write_folder
+from console.lab.history import collect, write_lent
+from console.lab.jobs import Job
 from console.lab.journal import read_events
 from console.lab.plan import Plan
+from console.lab.replay import write_recorded
 from console.metrics.exposition import MetricsError
 from console.metrics.feed import Feed
 from console.paths import Paths
+from console.presets import Preset
 from console.server.keeper_spawn import KeeperSpec, spawn_keeper
 from console.server.life import Server
 from console.server.log import tail
@@ -31,30 +35,53 @@ _PATIENCE_S = 30.0
 _MODULE = ("-P", "-m", "console.lab")
 
 
-def launch(paths: Paths, plan: Plan, *, interrupt: bool = False) -> str:
+def launch(paths: Paths, plan: Plan, *, interrupt: bool = False, recorded: tuple[Job, ...] = ()) -> str:
     """Spawn the run; returns its id once it lives.
 
     Args:
         paths: whose state.
         plan: what to do.
         interrupt: go on even if the running server answers requests now.
+        recorded: the user's own requests, for the workload `replay`.
 
     Raises:
         BusyError: a run goes on, or requests do.
         ConsoleError: the run could not be started.
     """
+    before = what_runs(paths, interrupt=interrupt)
+    paths.make()
+    run_dir = _new_folder(paths, plan.kind)
+    write_folder(run_dir, paths, plan, before)
+    write_lent(run_dir, collect(paths, plan))
+    if recorded:
+        write_recorded(recorded, run_dir)
+    spawn(run_dir, plan.base, before)
+    return run_dir.name
+
+
+def what_runs(paths: Paths, *, interrupt: bool) -> Preset | None:
+    """The preset that runs now and will run again after the run.
+
+    Raises:
+        BusyError: a run goes on, or requests do.
+    """
     if live := run_is_live(paths):
         raise busy_with(live)
     server = Server(paths)
     status = server.status()
-    ours = status.state in (State.READY, State.STARTING, State.STALLED)
-    before = server.preset() if ours else None
     if status.state is State.READY and not interrupt:
         refuse_if_busy(server)
-    paths.make()
-    run_dir = _new_folder(paths, plan.kind)
-    write_folder(run_dir, paths, plan, before)
-    secrets = carried.pack("plan", plan.base) | carried.pack("before", before)
+    return server.preset() if status.state in (State.READY, State.STARTING, State.STALLED) else None
+
+
+def spawn(run_dir: Path, base: Preset, before: Preset | None) -> None:
+    """Start the process that carries out the run in this folder; returns once it lives.
+
+    Raises:
+        ConsoleError: it does not start.
+    """
+    secrets = carried.pack("plan", base) | carried.pack("before", before)
+    known = len(read_events(run_dir))
     spec = KeeperSpec(
         argv=(sys.executable, *_MODULE, str(run_dir)),
         log=run_dir / LAB_LOG,
@@ -66,8 +93,7 @@ def launch(paths: Paths, plan: Plan, *, interrupt: bool = False) -> str:
     )
     with carried.in_environment(secrets):
         spawn_keeper(spec, dict(os.environ))
-    _wait_until_it_lives(run_dir)
-    return run_dir.name
+    _wait_until_it_lives(run_dir, known)
 
 
 def refuse_if_busy(server: Server) -> None:
@@ -107,13 +133,14 @@ def _new_folder(paths: Paths, kind: str) -> Path:
     raise ConsoleError("no folder could be made for the run", str(paths.runs), "try again in a second")
 
 
-def _wait_until_it_lives(run_dir: Path) -> None:
+def _wait_until_it_lives(run_dir: Path, known: int) -> None:
     end = time.monotonic() + _PATIENCE_S
     while time.monotonic() < end:
-        if read_events(run_dir):
+        if len(read_events(run_dir)) > known:
             return
         record, _ = read_server(run_dir / LAB_RECORD)
-        if record is not None and record.child is not None and not alive(record.child) and not read_events(run_dir):
+        gone = record is not None and record.child is not None and not alive(record.child)
+        if gone and len(read_events(run_dir)) <= known:
             break
         time.sleep(0.05)
     lines = tail(run_dir / LAB_LOG, 3)

@@ -19,6 +19,7 @@ _BOOT_HEAD = (
     "block",
     "KV tokens",
     "VRAM peak",
+    "clocks, heat, power",
     "start",
     "client late (p99)",
 )
@@ -34,13 +35,21 @@ def render(report: Report) -> str:
         lines += ["The stand-in engine gave these numbers. They say nothing about any graphics card.", ""]
     lines += _verdict(report)
     lines += _metrics(report, arms)
+    lines += _pictures(report)
     lines += _speculation(report)
+    lines += _divergence(report)
     lines += _probes(report)
     lines += _plan(report)
     lines += _boots(report)
     if report["warnings"]:
         lines += ["## To know", "", *(f"- {text}" for text in report["warnings"]), ""]
-    lines.append(f"Run `{report['id']}`, state: {report['state']}. Every request and stamp: `{report['journal']}`.")
+    versions = report["versions"]
+    seen = [f"qwen-console {versions['console']}", *(f"vLLM {v}" for v in versions["vllm"])]
+    seen += [f"driver {v}" for v in versions["driver"]]
+    lines.append(
+        f"Run `{report['id']}`, state: {report['state']}; {', '.join(seen)}. "
+        f"Every request and stamp: `{report['journal']}`."
+    )
     return "\n".join(lines) + "\n"
 
 
@@ -70,10 +79,17 @@ def _metrics(report: Report, arms: list[str]) -> list[str]:
         pairs += [[f"`{name}`", *_pair(pair)] for pair in metric["compare"]]
     lines = ["## Measures", "", *_table(head, rows), ""]
     lines += [
-        "Medians; the interval (95 %) comes from the boots. A gap is the time between arrivals, TPOT the time per"
+        "Medians; the interval (95 %) comes from the boots. A gap is the time between arrivals, TPOT the time per",
+        "token: under speculation an arrival holds several tokens, so gaps grow while text gets faster.",
+        "",
     ]
-    lines += ["token: under speculation an arrival holds several tokens, so gaps grow while text gets faster.", ""]
-    return [*lines, "## Comparison", "", *_table(["measure", "arms", "change", "interval", "verdict"], pairs), ""]
+    return [
+        *lines,
+        "## Comparison",
+        "",
+        *_table(["measure", "arms", "change", "interval", "spread (df)", "verdict"], pairs),
+        "",
+    ]
 
 
 def _figure(name: str, figure: Mapping[str, Any]) -> str:
@@ -85,8 +101,28 @@ def _figure(name: str, figure: Mapping[str, Any]) -> str:
 
 def _pair(pair: Mapping[str, Any]) -> list[str]:
     span = units.NA if pair["lo"] is None else f"[{units.change(pair['lo'])}, {units.change(pair['hi'])}]"
+    lent = f", {pair['pooled_df']} of earlier runs" if pair["pooled_df"] else ""
+    spread = units.NA if pair["spread"] is None else f"{units.percent(pair['spread'])} ({pair['df']}{lent})"
     word = "; ".join([pair["verdict"], *pair["warnings"]])
-    return [f"{pair['arm']} against {pair['against']}", units.change(pair["ratio"]), span, word]
+    return [f"{pair['arm']} against {pair['against']}", units.change(pair["ratio"]), span, spread, word]
+
+
+def _pictures(report: Report) -> list[str]:
+    found = report["pictures"]
+    return ["## Pictures", "", *(f"![{row['shows']}]({row['file']})" for row in found), ""] if found else []
+
+
+def _divergence(report: Report) -> list[str]:
+    rows = []
+    for arm, found in report["divergence"].items():
+        if found is not None:
+            first = units.NA if found["median_first"] is None else f"{found['median_first']:.0f} tokens"
+            rows.append([arm, f"{found['equal']} of {found['pairs']}", first])
+    if not rows:
+        return []
+    note = "Greedy answers to the same prompts. That they part is information: boots of one configuration do so too."
+    head = ["arm", "equal to the first arm's", "the others part after (median)"]
+    return ["## First divergence", "", *_table(head, rows), "", note, ""]
 
 
 def _speculation(report: Report) -> list[str]:
@@ -96,23 +132,33 @@ def _speculation(report: Report) -> list[str]:
             continue
         positions = " · ".join(units.percent(rate) for rate in found["per_position"] or ()) or units.NA
         shares = (units.percent(found["acceptance_start"]), units.percent(found["acceptance_end"]))
-        rows.append([arm, *shares, units.number(found["mean_acceptance_length"], 2), positions])
+        long = units.percent(found["acceptance_after_long_prompt"])
+        past = units.count(found["tokens_past_natural_end"])
+        rows.append([arm, *shares, long, units.number(found["mean_acceptance_length"], 2), positions, past])
     if not rows:
         return []
-    head = ["arm", "acceptance, start", "acceptance, end", "mean length", "by position"]
+    head = [
+        "arm",
+        "acceptance, start",
+        "acceptance, end",
+        "after the long prompt",
+        "mean length",
+        "by position",
+        "tokens past an answer's own end (not counted)",
+    ]
     return ["## Speculation", "", *_table(head, rows), ""]
 
 
 def _probes(report: Report) -> list[str]:
     rows = [
-        [arm, probe, f"{tally['passed']} of {tally['of']}"]
+        [arm, probe, f"{tally['passed']} of {tally['of']}", tally["note"] or ""]
         for arm, tallies in report["probes"].items()
         for probe, tally in tallies.items()
     ]
     if not rows:
         return []
     note = "Read them across arms: what no arm passes says nothing about the setting under test."
-    return ["## Function", "", *_table(["arm", "probe", "passed"], rows), "", note, ""]
+    return ["## Function", "", *_table(["arm", "probe", "passed", "note"], rows), "", note, ""]
 
 
 def _plan(report: Report) -> list[str]:
@@ -144,6 +190,7 @@ def _boots(report: Report) -> list[str]:
                 units.count(env.get("block_tokens")),
                 units.count(env.get("kv_tokens")),
                 " · ".join(units.gib(card) for card in peak) if peak else units.NA,
+                " · ".join(_card(card) for card in env.get("cards") or ()) or units.NA,
                 units.seconds(env.get("start_s")),
                 units.seconds(env.get("client_lateness_s")),
             ]
@@ -151,10 +198,19 @@ def _boots(report: Report) -> list[str]:
     return ["## Boots", "", *_table(_BOOT_HEAD, rows), ""]
 
 
+def _card(card: Mapping[str, Any]) -> str:
+    """One card under load: `2610-2790 MHz, 64 °C, 151 W`."""
+    low, high = card.get("sm_clock_low_mhz"), card.get("sm_clock_mhz")
+    clocks = units.NA if high is None else f"{low}-{high} MHz" if low != high else f"{high} MHz"
+    heat = units.number(card.get("temp_c"), 0, " °C")
+    return f"{clocks}, {heat}, {units.number(card.get('power_w'), 0, ' W')}"
+
+
 def _state(boot: Mapping[str, Any]) -> str:
-    if boot["crash"]:
-        return f"crashed: {boot['crash']['what']} ({boot['crash']['cause']})"
-    return "yes" if boot["valid"] else f"no: {boot['reason']}"
+    crash = f"crashed: {boot['crash']['what']} ({boot['crash']['cause']})" if boot["crash"] else ""
+    if boot["valid"]:
+        return f"yes, then {crash}" if crash else "yes"
+    return crash or f"no: {boot['reason']}"
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:

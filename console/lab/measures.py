@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -39,9 +40,23 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
             Measure("agent.ttft_warm_s", "time to first token, warm", "s", True),
             Measure("agent.cached_tokens", "prompt tokens from the cache, warm", "tokens", False, judged=False),
             Measure("agent.prefill_tokens_per_s", "prefill rate", "tok/s", False, judged=False),
+            Measure("interference.gap_max_s", "longest gap of a stream beside a cold prompt", "s", True),
+            Measure("interference.gap_p95_s", "95 % of those gaps are shorter", "s", True, judged=False),
+            Measure("interference.ttft_s", "time to first token of the cold prompt beside a stream", "s", True),
+            Measure("concurrent.output_tokens_per_s", "output throughput, all sessions", "tok/s", False),
+            Measure("concurrent.ttft_s", "time to first token, several sessions", "s", True, judged=False),
+            Measure("concurrent.tpot_s", "time per output token, several sessions", "s", True, judged=False),
+            Measure("replay.ttft_s", "time to first token, recorded requests", "s", True),
+            Measure("replay.tpot_s", "time per output token, recorded requests", "s", True),
+            Measure("replay.cached_tokens", "prompt tokens from the cache, recorded requests", "tokens", False, False),
         )
     }
 )
+
+PRIMARY: Mapping[str, str] = MappingProxyType(
+    {"mtp": "decode.tpot_s", "prefix": "agent.ttft_warm_s", "graphs": "decode.tpot_s"}
+)
+"""The measure that a kind of run is about, named before anything is measured; other kinds have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +72,31 @@ class Sent:
 def boot_values(requests: Iterable[Sent], prefill_tokens_per_s: float | None) -> dict[str, dict[str, float]]:
     """Measure → pairing key → value, of one boot."""
     sent = [request for request in requests if request.trace.ok]
-    decode = [request for request in sent if request.workload == "decode"]
+    decode, sessions = _of(sent, "decode"), _of(sent, "concurrent")
+    cold, warm, replay = _of(sent, "agent", "cold"), _of(sent, "agent", "warm"), _of(sent, "replay")
     found = {
         "decode.tpot_s": _each(decode, lambda trace: trace.tpot_s),
         "decode.gap_s": _each(decode, lambda trace: trace.gap_s),
-        "decode.output_tokens_per_s": _throughput(decode),
-        "agent.ttft_cold_s": _each(_phase(sent, "cold"), lambda trace: trace.ttft_s),
-        "agent.ttft_repeat_s": _each(_phase(sent, "prime"), lambda trace: trace.ttft_s),
-        "agent.ttft_warm_s": _each(_phase(sent, "warm"), lambda trace: trace.ttft_s),
-        "agent.cached_tokens": _each(_phase(sent, "warm"), lambda trace: trace.cached_tokens),
+        "decode.output_tokens_per_s": _alone(decode),
+        "agent.ttft_cold_s": _each(cold, lambda trace: trace.ttft_s),
+        "agent.ttft_repeat_s": _each(_of(sent, "agent", "prime"), lambda trace: trace.ttft_s),
+        "agent.ttft_warm_s": _each(warm, lambda trace: trace.ttft_s),
+        "agent.cached_tokens": _each(warm, lambda trace: trace.cached_tokens),
         "agent.prefill_tokens_per_s": {} if prefill_tokens_per_s is None else {BOOT: prefill_tokens_per_s},
+        "interference.ttft_s": _each(_of(sent, "interference", "intruder"), lambda trace: trace.ttft_s),
+        "concurrent.output_tokens_per_s": _together(sessions),
+        "concurrent.ttft_s": _each(sessions, lambda trace: trace.ttft_s),
+        "concurrent.tpot_s": _each(sessions, lambda trace: trace.tpot_s),
+        "replay.ttft_s": _each(replay, lambda trace: trace.ttft_s),
+        "replay.tpot_s": _each(replay, lambda trace: trace.tpot_s),
+        "replay.cached_tokens": _each(replay, lambda trace: trace.cached_tokens),
+        **_torn(sent),
     }
     return {name: values for name, values in found.items() if values}
 
 
-def _phase(sent: Iterable[Sent], phase: str) -> list[Sent]:
-    return [request for request in sent if request.workload == "agent" and request.phase == phase]
+def _of(sent: Iterable[Sent], workload: str, phase: str | None = None) -> list[Sent]:
+    return [request for request in sent if request.workload == workload and phase in (None, request.phase)]
 
 
 def _each(sent: Iterable[Sent], measure: Callable[[Trace], float | None]) -> dict[str, float]:
@@ -80,7 +104,14 @@ def _each(sent: Iterable[Sent], measure: Callable[[Trace], float | None]) -> dic
     return {key: float(value) for key, value in pairs if value is not None}
 
 
-def _throughput(sent: Iterable[Sent]) -> dict[str, float]:
+def _alone(sent: Iterable[Sent]) -> dict[str, float]:
+    """Output tokens over the time of the requests that brought them, one after the other."""
+    traces = [request.trace for request in sent]
+    wall = sum(trace.ended or 0.0 for trace in traces)
+    return {BOOT: sum(trace.completion_tokens or 0 for trace in traces) / wall} if wall > 0 else {}
+
+
+def _together(sent: Iterable[Sent]) -> dict[str, float]:
     """Output tokens over the wall time from the first request's start to the last one's end."""
     traces = [request.trace for request in sent]
     if not traces:
@@ -88,3 +119,25 @@ def _throughput(sent: Iterable[Sent]) -> dict[str, float]:
     wall = max(t.sent + (t.ended or 0.0) for t in traces) - min(t.sent for t in traces)
     tokens = sum(t.completion_tokens or 0 for t in traces)
     return {BOOT: tokens / wall} if wall > 0 else {}
+
+
+def clashes(sent: Iterable[Sent]) -> list[tuple[str, Trace, Trace]]:
+    """(key, stream, cold prompt) of every clash that both survived."""
+    pairs: dict[str, dict[str, Trace]] = {}
+    for request in _of(sent, "interference"):
+        pairs.setdefault(request.key.rpartition("/")[0], {})[request.phase] = request.trace
+    whole = ((key, pair.get("stream"), pair.get("intruder")) for key, pair in pairs.items())
+    return [(key, stream, intruder) for key, stream, intruder in whole if stream is not None and intruder is not None]
+
+
+def _torn(sent: Iterable[Sent]) -> dict[str, dict[str, float]]:
+    """The gaps of each stream from the arrival of the cold prompt to that prompt's first token."""
+    longest: dict[str, float] = {}
+    tail: dict[str, float] = {}
+    for key, stream, intruder in clashes(sent):
+        start = intruder.sent - stream.sent
+        gaps = sorted(stream.gaps(start, start + (intruder.ttft_s or 0.0)))
+        if gaps:
+            longest[key] = gaps[-1]
+            tail[key] = gaps[math.ceil(0.95 * len(gaps)) - 1]
+    return {"interference.gap_max_s": longest, "interference.gap_p95_s": tail}

@@ -39,6 +39,8 @@ class BootEnd:
     crash: dict[str, Any] | None = None
     env: dict[str, Any] = field(default_factory=dict)
     drafts: dict[str, Any] | None = None
+    drafts_after_long: dict[str, Any] | None = None
+    """Speculation in a short answer after the prompt near the context's end."""
     prefill_tokens_per_s: float | None = None
     probes: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)

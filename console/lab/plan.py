@@ -8,18 +8,32 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from console.errors import UsageError
-from console.lab.arms import BUDGET, Arm, arms_for, chunk_notes
+from console.lab.arms import BUDGET, Arm, arms_for, chunk_notes, mtp_notes, too_small
+from console.lab.estimate import amounts, boot_seconds, first_that_fits, run_seconds
 from console.lab.order import balanced_order
-from console.lab.shapes import BLOCK_TOKENS, SIZES, Shape, boot_seconds, shape_for
+from console.lab.shapes import BLOCK_TOKENS, Shape, shape_for
 from console.presets import Preset, apply_overrides
 from console.presets.model import Value
 from console.presets.overrides import differing_keys
 
 SCHEMA = 1
-WORKLOADS = ("agent", "decode")
-_ROUNDS = {"small": 2, "normal": 3, "full": 5}
-_MOST_ROUNDS = 100
+WORKLOADS = ("agent", "decode", "interference", "concurrent")
+REPLAY = "replay"
 _START_S, _SIMULATED_START_S = 150.0, 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of the preset before the start, from its last life and its last runs."""
+
+    block_tokens: int | None = None
+    """The cache block as a server told it."""
+    start_s: float | None = None
+    """How long a start took."""
+    version: str | None = None
+    """vLLM's version as a server told it."""
+    boot_s: Mapping[str, float] = field(default_factory=dict)
+    """Size → how long a whole boot took in an earlier run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +47,7 @@ class Plan:
     differs: tuple[str, ...]
     """Every key in which any two resolved arms differ."""
     rounds: int
+    """As many as there will be at most."""
     order: tuple[str, ...]
     seed: int
     size: str
@@ -46,6 +61,10 @@ class Plan:
     notes: tuple[str, ...] = ()
     """What to know before the start, such as chunk budgets that are equal in effect."""
     workloads: tuple[str, ...] = WORKLOADS
+    early: bool = False
+    """Whether the run may end before its last round once its verdict is settled (`console.lab.sequential`)."""
+    time_budget_s: float | None = None
+    """No round is begun that would not end within it."""
 
     def arm(self, name: str) -> Arm:
         """The arm of that name."""
@@ -58,6 +77,11 @@ class Plan:
     def boots(self) -> tuple[tuple[int, int, str], ...]:
         """(number, round, arm) of every boot, both counted from 1."""
         return tuple((i + 1, i // len(self.arms) + 1, name) for i, name in enumerate(self.order))
+
+    @property
+    def requests(self) -> int:
+        """Measured requests of one boot."""
+        return self.shape.requests(self.workloads)
 
     def to_json(self) -> dict[str, Any]:
         """For plan.json."""
@@ -78,6 +102,8 @@ class Plan:
             "changes": dict(self.changes),
             "notes": list(self.notes),
             "workloads": list(self.workloads),
+            "early": self.early,
+            "time_budget_s": self.time_budget_s,
         }
 
     @classmethod
@@ -99,6 +125,8 @@ class Plan:
             changes=raw["changes"],
             notes=tuple(raw["notes"]),
             workloads=tuple(raw["workloads"]),
+            early=raw.get("early", False),
+            time_budget_s=raw.get("time_budget_s"),
         )
 
 
@@ -114,8 +142,11 @@ def make_plan(
     b: Mapping[str, Value] | None = None,
     changes: Mapping[str, Value] | None = None,
     seed: int | None = None,
-    block_tokens: int | None = None,
-    start_s: float | None = None,
+    known: Known | None = None,
+    workloads: Sequence[str] = (),
+    replays: int = 0,
+    time_budget_s: float | None = None,
+    early: bool = True,
 ) -> Plan:
     """Plan a run.
 
@@ -130,23 +161,33 @@ def make_plan(
         b: overrides of the second.
         changes: overrides for every arm.
         seed: fixes order and prompts; drawn if not given.
-        block_tokens: the cache block as the server tells it.
-        start_s: how long this preset takes to start, if that is known.
+        known: what earlier lives of this preset told.
+        workloads: which to run; all but `replay` by default, `replay` alone if requests were recorded for it.
+        replays: recorded requests that the run brings along.
+        time_budget_s: how long all of it may take; size and rounds are chosen to fit.
+        early: whether a settled run may end before its last round.
 
     Raises:
-        UsageError: no such experiment, or arms that make no sense.
+        UsageError: no such experiment, arms that make no sense, or nothing fits the time.
     """
-    size, rounds = _amount(size, rounds, quick=quick)
+    known = known or Known()
     base = apply_overrides(preset, changes or {})
-    block = block_tokens or BLOCK_TOKENS
-    found = arms_for(kind, base, arms, a, b, block)
+    block = known.block_tokens or BLOCK_TOKENS
+    found, left_out = _startable(kind, base, arms_for(kind, base, arms, a, b, block), block, known.version)
     resolved = [apply_overrides(base, arm.overrides) for arm in found]
     differs = tuple(dict.fromkeys(key for other in resolved[1:] for key in differing_keys(resolved[0], other)))
     if kind != "aa" and not differs:
         raise UsageError("the arms are equal", "no key differs between them", "`ab aa` measures equal arms on purpose")
+    names = _workloads(workloads, replays)
+
+    def seconds(size: str, rounds: int) -> float:
+        shape = shape_for(size, block, resolved, replays)
+        boot = known.boot_s.get(size) or boot_seconds(shape, names, _start_s(base, known), block)
+        return run_seconds(boot, len(found) * rounds, len(found), shape)
+
+    candidates = amounts(size, rounds, quick=quick, budgeted=time_budget_s is not None)
+    size, rounds = first_that_fits(candidates, seconds, time_budget_s)
     seed = randomness.randbelow(2**31) if seed is None else seed
-    shape = shape_for(size, block, min((n for p in resolved if (n := p.max_model_len) is not None), default=None))
-    start = start_s if start_s is not None else _SIMULATED_START_S if base.simulated else _START_S
     return Plan(
         kind=kind,
         base=base,
@@ -157,28 +198,67 @@ def make_plan(
         seed=seed,
         size=size,
         quick=quick,
-        shape=shape,
+        shape=shape_for(size, block, resolved, replays),
         block_tokens=block,
-        estimate_s=round(len(found) * rounds * boot_seconds(shape, start, block), 1),
+        estimate_s=round(seconds(size, rounds), 1),
         changes=dict(changes or {}),
-        notes=_notes(resolved, differs, block_tokens),
+        notes=(*left_out, *_notes(kind, resolved, differs, known.block_tokens)),
+        workloads=names,
+        early=early,
+        time_budget_s=time_budget_s,
     )
 
 
-def _amount(size: str | None, rounds: int | None, *, quick: bool) -> tuple[str, int]:
-    """The size and the number of rounds, as given or as usual."""
-    size = "small" if quick else size or "normal"
-    if size not in SIZES:
-        raise UsageError(f"there is no size {size!r}", "", f"one of {', '.join(SIZES)}")
-    rounds = 1 if quick else _ROUNDS[size] if rounds is None else rounds
-    if not 1 <= rounds <= _MOST_ROUNDS:
-        raise UsageError(f"{rounds} rounds make no run", "", f"from 1 to {_MOST_ROUNDS}; three are a start")
-    return size, rounds
+def _start_s(base: Preset, known: Known) -> float:
+    usual = _SIMULATED_START_S if base.simulated else _START_S
+    return usual if known.start_s is None else known.start_s
 
 
-def _notes(resolved: Sequence[Preset], differs: Sequence[str], block_tokens: int | None) -> tuple[str, ...]:
+def _workloads(given: Sequence[str], replays: int) -> tuple[str, ...]:
+    """Which workloads run, in their usual order."""
+    every = (*WORKLOADS, *((REPLAY,) if replays else ()))
+    if not given:
+        return (REPLAY,) if replays else WORKLOADS
+    if unknown := [name for name in given if name not in every]:
+        why = "it needs recorded requests" if REPLAY in unknown else ""
+        raise UsageError(f"there is no workload {unknown[0]!r}", why, f"known here: {', '.join(every)}")
+    return tuple(name for name in every if name in given or (name == REPLAY and replays))
+
+
+def _startable(
+    kind: str, base: Preset, arms: tuple[Arm, ...], block: int, version: str | None
+) -> tuple[tuple[Arm, ...], tuple[str, ...]]:
+    """The arms that this vLLM can start, and a note on each that it cannot.
+
+    Raises:
+        UsageError: fewer than two are left.
+    """
+    reasons = {arm.name: too_small(apply_overrides(base, arm.overrides), block, version) for arm in arms}
+    if kind != "chunk" or not any(reasons.values()):
+        return arms, ()
+    left = tuple(arm for arm in arms if not reasons[arm.name])
+    notes = tuple(f"{reason}: this arm is skipped" for reason in reasons.values() if reason)
+    if len(left) < 2:
+        raise UsageError("no two budgets are left to compare", "; ".join(r for r in reasons.values() if r), _BIGGER)
+    return left, notes
+
+
+_BIGGER = "give budgets of one cache block or more, for example --arms 1x,2x"
+
+
+def _notes(kind: str, resolved: Sequence[Preset], differs: Sequence[str], block_tokens: int | None) -> tuple[str, ...]:
     """What to know before the start."""
     notes = list(chunk_notes(resolved, block_tokens or BLOCK_TOKENS)) if BUDGET in differs else []
+    notes += list(mtp_notes(resolved))
+    # One key is meant; what else differs comes along with the arm and is part of what is measured.
+    extra = [key for key in differs if key not in _MEANT.get(kind, differs)]
+    if extra:
+        notes.append(f"the arms differ in more than one key: {', '.join(extra)} too")
+    elif kind not in _MEANT and len(differs) > 1:
+        notes.append(f"the arms differ in {len(differs)} keys: what is measured is all of them together")
     if block_tokens is None:
         notes.append(f"no server has told its cache block: workloads are cut for {BLOCK_TOKENS} tokens")
     return tuple(notes)
+
+
+_MEANT: Mapping[str, tuple[str, ...]] = {"mtp": ("speculative-config",), "chunk": (BUDGET,), "aa": ()}

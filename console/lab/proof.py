@@ -154,6 +154,25 @@ def drafts_between(old: Counters | None, new: Counters | None) -> Drafts | None:
     )
 
 
+def drafts_of(traces: Iterable[Trace], depth: int) -> Drafts:
+    """Speculation as arrivals show it, before the answers' own ends: a step yields its accepted tokens and one more.
+
+    The server's counters are exact, but go on past an answer's end, into text that drafts too easily.
+
+    Args:
+        traces: answers with running token counts.
+        depth: tokens a draft has.
+    """
+    yields = [size for trace in traces for size in trace.steps]
+    right = [min(size - 1, depth) for size in yields]
+    return Drafts(
+        drafts=len(yields),
+        draft_tokens=depth * len(yields),
+        accepted=sum(right),
+        per_position=tuple(sum(count > place for count in right) for place in range(depth)),
+    )
+
+
 def add_drafts(parts: Sequence[Drafts]) -> Drafts | None:
     """The sum over boots; `None` of none."""
     if not parts:

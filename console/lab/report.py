@@ -8,10 +8,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from console import __version__
 from console.errors import NothingError
+from console.lab.history import write_spread
 from console.lab.journal import FILE, read_events, write_json
+from console.lab.judge import noise_floor
 from console.lab.markdown import render
+from console.lab.measures import MEASURES
+from console.lab.pictures import picture_names, write_pictures
+from console.lab.probes.divergence import diverge
 from console.lab.results import BootResult, Results, read_results
+from console.lab.trace import Trace
 from console.lab.view import RunView, run_state, view_of
 
 SCHEMA = 1
@@ -35,10 +42,33 @@ def to_json(run_dir: Path) -> dict[str, Any]:
 
 
 def write_reports(run_dir: Path) -> None:
-    """Write report.json and report.md from the journal; may be done again at any time."""
+    """Write report.json, report.md and its pictures from the journal; may be done again at any time."""
+    results = read_results(run_dir)
+    if results is not None:
+        write_pictures(run_dir, results)
+        leave_spread(run_dir, results)
     report = to_json(run_dir)
     write_json(run_dir / JSON_FILE, report)
     (run_dir / MARKDOWN_FILE).write_text(render(report), encoding="utf-8")
+
+
+def leave_spread(run_dir: Path, results: Results) -> None:
+    """What later runs may borrow of this one."""
+    valid = [boot for boot in results.boots if boot.valid]
+    if not valid:
+        return
+    env = valid[0].env
+    if any(boot.env.get(key) != env.get(key) for boot in valid for key in ("vllm", "driver")):
+        # Boots of two versions: their spread is neither's.
+        return
+    spreads = {name: metric.own for name, metric in results.metrics.items()}
+    write_spread(run_dir, results.plan, env, spreads, noise_floor(results), _boot_seconds(results))
+
+
+def _boot_seconds(results: Results) -> float:
+    starts = {event["n"]: event["at"] for event in results.events if event["event"] == "boot-start"}
+    spans = [event["at"] - starts[event["n"]] for event in results.events if event["event"] == "boot-end"]
+    return sum(spans) / len(spans) if spans else 0.0
 
 
 def _json(results: Results, view: RunView, run_dir: Path) -> dict[str, Any]:
@@ -51,6 +81,7 @@ def _json(results: Results, view: RunView, run_dir: Path) -> dict[str, Any]:
         "preset": plan.base.name,
         "simulated": view.simulated,
         "state": view.state,
+        "versions": _versions(results),
         "plan": {
             "arms": [{"name": arm.name, "overrides": dict(arm.overrides)} for arm in plan.arms],
             "differs": list(plan.differs),
@@ -59,20 +90,27 @@ def _json(results: Results, view: RunView, run_dir: Path) -> dict[str, Any]:
             "seed": plan.seed,
             "size": plan.size,
             "workloads": list(plan.workloads),
+            "estimate_s": plan.estimate_s,
+            "time_budget_s": plan.time_budget_s,
+            "may_end_early": plan.early,
         },
         "boots": [_boot(boot) for boot in view.boots],
         "metrics": {
             name: {
+                "title": MEASURES[name].title,
+                "unit": MEASURES[name].unit,
+                "judged": MEASURES[name].judged,
                 "arms": {arm: asdict(figure) for arm, figure in metric.arms.items()},
                 "compare": [asdict(pair) | {"warnings": list(pair.warnings)} for pair in metric.compare],
             }
             for name, metric in view.metrics.items()
         },
         "mtp": {name: _mtp(results, name) for name in names},
-        "probes": {
-            name: {probe: {"passed": passed, "of": of} for probe, (passed, of) in results.probes(name).items()}
-            for name in names
-        },
+        "probes": {name: _probes(results, name) for name in names},
+        "divergence": {name: _divergence(results, name) for name in names[1:]},
+        "noise_floor": None if results.lent.floor is None else asdict(results.lent.floor),
+        "pooled_runs": list(results.lent.runs),
+        "settled": view.settled,
         "verdict": None
         if view.verdict is None
         else {
@@ -81,8 +119,18 @@ def _json(results: Results, view: RunView, run_dir: Path) -> dict[str, Any]:
             "why": list(view.verdict.why),
         },
         "warnings": [*view.warnings, *_ending(view)],
+        "pictures": [
+            {"file": name, "shows": text} for name, text in picture_names(results) if (run_dir / name).is_file()
+        ],
         "journal": str(run_dir / FILE),
     }
+
+
+def _versions(results: Results) -> dict[str, Any]:
+    def seen(key: str) -> list[str]:
+        return sorted({str(boot.env[key]) for boot in results.boots if boot.env.get(key) is not None})
+
+    return {"console": __version__, "vllm": seen("vllm"), "driver": seen("driver")}
 
 
 def _boot(boot: BootResult) -> dict[str, Any]:
@@ -93,6 +141,7 @@ def _boot(boot: BootResult) -> dict[str, Any]:
         "valid": boot.valid,
         "reason": boot.reason,
         "crash": None if boot.crash is None else dict(boot.crash),
+        "outcomes": dict(boot.outcomes),
         "env": dict(boot.env),
     }
 
@@ -101,11 +150,38 @@ def _mtp(results: Results, arm: str) -> Mapping[str, Any] | None:
     if results.plan.preset_of(arm).speculative is None:
         return None
     start, end, whole = results.drafts(arm)
+    long = results.after_long(arm)
+    boots = results.valid(arm)
     return {
         "acceptance_start": start.acceptance if start else None,
         "acceptance_end": end.acceptance if end else None,
+        "acceptance_after_long_prompt": long.acceptance if long else None,
         "mean_acceptance_length": whole.mean_length if whole else None,
         "per_position": list(whole.rates) if whole else None,
+        "tokens_past_natural_end": sum(boot.past_natural for boot in boots),
+    }
+
+
+def _probes(results: Results, arm: str) -> dict[str, Any]:
+    notes = results.probe_notes(arm)
+    return {
+        probe: {"passed": passed, "of": of, "note": notes.get(probe)}
+        for probe, (passed, of) in results.probes(arm).items()
+    }
+
+
+def _divergence(results: Results, arm: str) -> Mapping[str, Any] | None:
+    found = diverge(_greedy(results, arm), _greedy(results, results.plan.arms[0].name))
+    return None if found is None else {**asdict(found), "first": list(found.first), "median_first": found.median_first}
+
+
+def _greedy(results: Results, arm: str) -> dict[str, Trace]:
+    """The greedy answers of an arm by round and place."""
+    return {
+        f"{boot.round}/{request.key}": request.trace
+        for boot in results.valid(arm)
+        for request in boot.sent
+        if request.workload == "decode" and request.trace.ok
     }
 
 

@@ -1,23 +1,26 @@
-"""The lab's process: every boot of the plan in order, then what ran before runs again."""
+"""The lab's process: every boot of the plan that is still missing, in order, then what ran before runs again."""
 
 from __future__ import annotations
 
 import signal
 import sys
+import time
 import traceback
 from types import FrameType
 
 from console.errors import ConsoleError
-from console.lab.boot import Boot
+from console.lab.bench import Prompts
+from console.lab.boot import Boot, Shared
+from console.lab.conditions import Conditions
 from console.lab.folder import Folder
 from console.lab.journal import Journal
+from console.lab.progress import Progress, progress_of
+from console.lab.replay import FILE as REPLAY_FILE
+from console.lab.replay import read_recorded
 from console.lab.report import write_reports
 from console.lab.restore import restore
-from console.lab.workload import Jobs
+from console.lab.settling import settled_by
 from console.server.life import Server
-
-_CRASHES = 2
-"""An arm that crashed so often is not booted again: a third time shows nothing new."""
 
 
 class StopAsked(KeyboardInterrupt):
@@ -25,29 +28,31 @@ class StopAsked(KeyboardInterrupt):
 
 
 class Runner:
-    """One run, from its first boot to the restoration."""
+    """One run, from its first missing boot to the restoration."""
 
     def __init__(self, folder: Folder, server: Server) -> None:
         self._folder = folder
         self._plan = folder.plan
         self._server = server
         self._armed = False
-        self._made: dict[int, Jobs] = {}
+        self._progress = progress_of(folder.path)
 
     def run(self) -> str:
         """Do it; the state in which the run ended (done, interrupted, failed)."""
         signal.signal(signal.SIGTERM, self._asked)
         signal.signal(signal.SIGINT, self._asked)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        with Journal(self._folder.path) as journal:
-            journal.add("run-start", id=self._folder.id, kind=self._plan.kind, preset=self._plan.base.name)
-            journal.sync()
-            state, note = self._guarded(journal)
+        with Journal(self._folder.path, ballast=True) as journal:
+            begins = "resumed" if self._progress.begun else "run-start"
+            state, note = self._guarded(journal, begins)
             journal.add("measured", state=state)
             restore(self._server, self._folder, journal)
             journal.add("run-end", state=state, note=note)
             journal.sync()
-        write_reports(self._folder.path)
+        try:
+            write_reports(self._folder.path)
+        except OSError as error:
+            print(f"the report cannot be written: {error}", file=sys.stderr)
         return state
 
     def _asked(self, number: int, _frame: FrameType | None) -> None:
@@ -55,10 +60,12 @@ class Runner:
             self._armed = False
             raise StopAsked(signal.Signals(number).name)
 
-    def _guarded(self, journal: Journal) -> tuple[str, str | None]:
+    def _guarded(self, journal: Journal, begins: str) -> tuple[str, str | None]:
         try:
             try:
                 self._armed = True
+                journal.add(begins, id=self._folder.id, kind=self._plan.kind, preset=self._plan.base.name)
+                journal.sync()
                 self._stop_before(journal)
                 self._boots(journal)
             finally:
@@ -67,6 +74,7 @@ class Runner:
         except StopAsked as asked:
             return "interrupted", f"stopped by {asked}"
         except ConsoleError as error:
+            print(error, file=sys.stderr)
             return "failed", f"{error.what}: {error.why}" if error.why else error.what
         except Exception as error:  # noqa: BLE001 - the edge of this process: what ran before must run again
             traceback.print_exc(file=sys.stderr)
@@ -84,22 +92,46 @@ class Runner:
             journal.add("step", n=None, text=error.what)
 
     def _boots(self, journal: Journal) -> None:
-        crashes = {arm.name: 0 for arm in self._plan.arms}
-        last_round = 1
+        shared = self._shared(journal)
+        progress, begun = self._progress, time.monotonic()
         for number, round_number, arm in self._plan.boots():
-            if round_number != last_round:
-                journal.add("round-end", round=last_round)
-                journal.sync()
-                last_round = round_number
-            alive = [name for name, count in crashes.items() if count < _CRASHES]
-            if arm not in alive or len(alive) < 2:
-                why = "it crashed twice" if arm not in alive else "no other arm is left to compare it with"
+            if number in progress.ended:
+                continue
+            if why := self._why_not(journal, progress, round_number, arm, time.monotonic() - begun):
                 journal.add("boot-skipped", n=number, arm=arm, round=round_number, why=why)
                 continue
-            place = (number, round_number, arm)
-            end = Boot(self._plan, place, self._server, journal, self._folder.path, self._made).run()
-            crashes[arm] += end.crash is not None
-        for name, count in crashes.items():
-            if count >= _CRASHES:
-                journal.add("warning", text=f"{name} crashed {count} times and was not booted again")
-        journal.add("round-end", round=last_round)
+            started = time.monotonic()
+            end = Boot(shared, (number, round_number, arm)).run()
+            progress.note(round_number, arm, time.monotonic() - started, end.crash)
+            if progress.round_is_over(round_number, self._plan):
+                journal.add("round-end", round=round_number)
+                journal.sync()
+        for text in progress.crash_notes():
+            journal.add("warning", text=text)
+
+    def _why_not(self, journal: Journal, progress: Progress, round_number: int, arm: str, spent_s: float) -> str | None:
+        """Why this boot is left out, if it is."""
+        if why := progress.given_up(arm, self._plan):
+            return why
+        if progress.over is None and progress.enters(round_number):
+            progress.over = self._why_over(journal, progress, round_number, spent_s)
+        return progress.over
+
+    def _why_over(self, journal: Journal, progress: Progress, round_number: int, spent_s: float) -> str | None:
+        """Before a round begins: whether the run ends here, because it is settled or because its time is up."""
+        if settled := settled_by(self._folder.path, self._plan, round_number - 1):
+            journal.add("settled", round=round_number - 1, text=settled)
+            return f"settled after {round_number - 1} of {self._plan.rounds} rounds"
+        left = progress.beyond_budget(self._plan, spent_s)
+        if left is not None:
+            journal.add("time-up", round=round_number - 1)
+            journal.add("warning", text=f"ended after {round_number - 1} of {self._plan.rounds} rounds: {left}")
+        return left
+
+    def _shared(self, journal: Journal) -> Shared:
+        recorded = self._folder.path / REPLAY_FILE
+        prompts = Prompts(read_recorded(recorded) if recorded.exists() else ())
+        conditions = Conditions(self._plan.differs, self._progress.environment)
+        return Shared(
+            self._plan, self._server, journal, self._folder.path, prompts, conditions, set(self._progress.primed)
+        )

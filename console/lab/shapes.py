@@ -1,18 +1,25 @@
-"""How large the workloads of a run are, and how long they will take."""
+"""How large the workloads of a run are: from the size asked for, the cache block, and what the preset allows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from console.lab.arms import BUDGET, decode_share, effective_chunk
+from console.presets import Preset
 
 SIZES = ("small", "normal", "full")
 BLOCK_TOKENS = 1600
 """The cache block assumed where no server has told its own: that of this model family with FP8 KV."""
-
-# Figures reported for the reference machine; they only make estimates, never a result.
-_PREFILL_TOKENS_PER_S = 930.0
-_DECODE_TOKENS_PER_S = 33.0
+TRIGGER = 8
+"""Arrivals of a stream before a long prompt is sent beside it."""
+_MARGIN = 256
+"""Tokens below the context that the longest prompt leaves free."""
+_SESSIONS = (2, 8)
+_DEFAULT_BUDGET = 2048
+_STARVED = 512
+"""Answer tokens of a stream whose neighbour gets no prefill at all while it decodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +42,30 @@ class Shape:
     warm_up_least: int
     warm_up_most: int
     warm_up_answer_tokens: int
+    clashes: int = 0
+    """How often a cold long prompt arrives beside a stream."""
+    clash_prompt_tokens: int = 0
+    clash_answer_tokens: int = 0
+    """Of the stream: enough to outlast the prefill beside it."""
+    sessions: int = 0
+    session_requests: int = 0
+    session_prompt_tokens: int = 0
+    session_answer_tokens: int = 0
+    recall_tokens: int = 0
+    """Length of the prompt that hides a fact near the context's end; 0 asks for none."""
+    replays: int = 0
+    """Recorded requests of the user's own."""
 
-    @property
-    def requests(self) -> int:
+    def requests(self, workloads: Sequence[str]) -> int:
         """Measured requests of one boot."""
-        return self.conversations * (2 + self.turns) + self.decodes
+        counts = {
+            "agent": self.conversations * (2 + self.turns),
+            "decode": self.decodes,
+            "interference": 2 * self.clashes,
+            "concurrent": self.sessions * self.session_requests,
+            "replay": self.replays,
+        }
+        return sum(counts[name] for name in workloads)
 
     def to_json(self) -> dict[str, Any]:
         """For plan.json."""
@@ -51,18 +77,20 @@ class Shape:
         return cls(**raw)
 
 
-def shape_for(size: str, block_tokens: int, context_tokens: int | None) -> Shape:
-    """The shape of a size: a prefix of so many cache blocks, kept below four fifths of the context."""
+def shape_for(size: str, block_tokens: int, arms: Sequence[Preset], replays: int = 0) -> Shape:
+    """The shape of a size: a prefix of so many cache blocks, kept below four fifths of the shortest context."""
+    context = min((n for arm in arms if (n := arm.max_model_len) is not None), default=None)
     blocks, conversations, turns, turn, decodes, answer = {
         "small": (1.25, 1, 2, 96, 3, 48),
         "normal": (3.25, 2, 4, 256, 6, 192),
         "full": (10.25, 3, 8, 512, 10, 512),
     }[size]
     prefix = int(blocks * block_tokens)
-    if context_tokens is not None:
-        prefix = min(prefix, int(context_tokens * 0.8) - turns * turn)
-        answer = min(answer, context_tokens // 8)
+    if context is not None:
+        prefix = min(prefix, int(context * 0.8) - turns * turn)
+        answer = min(answer, context // 8)
     probes = {"small": (1, 1), "normal": (4, 8), "full": (8, 24)}[size]
+    clash = _clash(size, block_tokens, context, arms)
     return Shape(
         conversations=conversations,
         prefix_tokens=max(prefix, 256),
@@ -77,15 +105,50 @@ def shape_for(size: str, block_tokens: int, context_tokens: int | None) -> Shape
         warm_up_least=2,
         warm_up_most=3 if size == "small" else 6,
         warm_up_answer_tokens=16 if size == "small" else answer,
+        clashes={"small": 1, "normal": 2, "full": 3}[size],
+        clash_prompt_tokens=clash[0],
+        clash_answer_tokens=clash[1],
+        sessions=_sessions(size, arms),
+        session_requests={"small": 1, "normal": 2, "full": 4}[size],
+        session_prompt_tokens={"small": 128, "normal": 256, "full": 1024}[size],
+        session_answer_tokens=min({"small": 32, "normal": 128, "full": 256}[size], answer),
+        recall_tokens=_recall(size, max(prefix, 256), context),
+        replays=replays,
     )
 
 
-def boot_seconds(shape: Shape, start_s: float, block_tokens: int) -> float:
-    """Roughly how long one boot takes, start and stop included."""
-    cold = 2 * shape.conversations + 1
-    tokens = cold * shape.prefix_tokens + shape.conversations * shape.turns * min(
-        shape.prefix_tokens, block_tokens // 2 + shape.turn_tokens
-    )
-    answers = (shape.conversations * (2 + shape.turns) + 1) * shape.turn_answer_tokens
-    answers += shape.decodes * shape.decode_answer_tokens + shape.warm_up_least * shape.warm_up_answer_tokens
-    return start_s + 3.0 + tokens / _PREFILL_TOKENS_PER_S + answers / _DECODE_TOKENS_PER_S
+def _clash(size: str, block_tokens: int, context: int | None, arms: Sequence[Preset]) -> tuple[int, int]:
+    """Tokens of the long prompt, and of the answer of the stream beside it, in the arm with the smallest chunks."""
+    prompt = int({"small": 2.25, "normal": 4.25, "full": 10.25}[size] * block_tokens)
+    if context is not None:
+        prompt = min(prompt, int(context * 0.8))
+    prompt = max(prompt, 256)
+    chunk = min(_chunk(arm, block_tokens) for arm in arms)
+    steps = -(-prompt // chunk) if chunk else _STARVED
+    drafts = max(decode_share(arm, 1) for arm in arms)
+    answer = TRIGGER * drafts + drafts * (steps + 8)
+    room = _STARVED if context is None else min(_STARVED, context // 4)
+    return prompt, min(answer, max(room, 2 * TRIGGER))
+
+
+def _chunk(arm: Preset, block_tokens: int) -> int:
+    """Prefill tokens a step beside one stream."""
+    effective = effective_chunk(arm, block_tokens, 1)
+    if effective is not None:
+        return effective
+    budget = arm.args.get(BUDGET)
+    return max(1, (budget if isinstance(budget, int) else _DEFAULT_BUDGET) - decode_share(arm, 1))
+
+
+def _sessions(size: str, arms: Sequence[Preset]) -> int:
+    """As many sessions as every arm decodes at once, within reason."""
+    least, most = _SESSIONS
+    allowed = min((n for arm in arms if isinstance(n := arm.args.get("max-num-seqs"), int)), default=most)
+    return min(max(allowed, least), least if size == "small" else most)
+
+
+def _recall(size: str, prefix: int, context: int | None) -> int:
+    if context is None:
+        return 0
+    near = context - _MARGIN
+    return max(0, min(near, 2 * prefix) if size == "small" else near)

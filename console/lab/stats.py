@@ -2,31 +2,41 @@
 
 The unit of evidence is a boot. Requests inside one server life share kernels, cache, clocks and heat, so they are
 summarised first (a median a boot) and the interval comes from the boots: Student's t over the per-round logarithms of
-the paired ratio, n - 1 degrees of freedom for n rounds (a randomised block design with the round as block; the ratio
-of geometric means is the natural effect for times, and start-up as the level that must be repeated is the conclusion of
-Kalibera and Jones, "Rigorous Benchmarking in Reasonable Time", ISMM 2013). Three rounds give a wide interval (the
-factor is 4.3); that is what three rounds know.
+the paired ratio (a randomised block design with the round as block; the ratio of geometric means is the natural effect
+for times, and start-up as the level that must be repeated is the conclusion of Kalibera and Jones, "Rigorous
+Benchmarking in Reasonable Time", ISMM 2013). Three rounds alone give a wide interval (the factor is 4.3); the spread
+that earlier runs of the same configuration showed may be pooled with this one's (`console.lab.spread`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, stdev
 
-from console.lab.student import t_factor
+from console.lab.sequential import SMALLEST, Rule
+from console.lab.spread import Basis, Rounds, Spread, Values, pool, round_logs
+from console.lab.student import p_value, t_factor
+
+__all__ = [
+    "LEVEL",
+    "SMALLEST",
+    "ArmFigure",
+    "Comparison",
+    "Rounds",
+    "Values",
+    "compare",
+    "compare_logs",
+    "rounds_needed",
+    "summarise",
+]
 
 LEVEL = 0.95
-SMALLEST = 0.03
-"""The smallest effect of interest: a ratio within 1 ± this counts as no difference."""
 MOST_ROUNDS = 60
 """Up to here a number of further rounds is named."""
-
-Values = Mapping[str, float]
-"""The values of one boot by pairing key: the same key in two arms is the same prompt."""
-Rounds = Mapping[int, Values]
-"""The valid boots of one arm by round."""
+_LENT_DF = 4
+"""Degrees of freedom from which on earlier runs alone can carry the interval of a single round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +47,7 @@ class ArmFigure:
     """Median over boots of each boot's median over requests."""
     lo: float | None
     hi: float | None
-    """From boot to boot (t on log scale); with one boot only from its requests, else `None`."""
+    """From boot to boot (t on log scale); `None` with one boot, whose requests cannot say it."""
     n_rounds: int
     n_requests: int
 
@@ -54,6 +64,17 @@ class Comparison:
     verdict: str
     """better, worse, equivalent or undecided."""
     warnings: tuple[str, ...] = ()
+    p: float | None = None
+    """How often equal arms would come apart by this much, two-sided; not corrected for the number of arms. `None` while
+    undecided."""
+    spread: float | None = None
+    """Boot-to-boot standard deviation on log scale that the interval rests on."""
+    df: int = 0
+    """Its degrees of freedom."""
+    pooled_df: int = 0
+    """Those of them that earlier runs lent."""
+    more_rounds: int | None = None
+    """About how many further rounds would settle an undecided one; `None` if settled, or if no number would do."""
 
 
 def summarise(rounds: Rounds, level: float = LEVEL) -> ArmFigure:
@@ -64,7 +85,7 @@ def summarise(rounds: Rounds, level: float = LEVEL) -> ArmFigure:
         return ArmFigure(None, None, None, 0, 0)
     medians = [median(boot) for boot in boots]
     centre = median(medians)
-    interval = _log_interval(medians, level) if len(boots) > 1 else _within(boots[0], level)
+    interval = _log_interval(medians, level) if len(boots) > 1 else None
     if interval is None:
         return ArmFigure(centre, None, None, len(boots), requests)
     # The interval belongs to the geometric mean; a skewed set of boots must not push its own median outside.
@@ -74,18 +95,9 @@ def summarise(rounds: Rounds, level: float = LEVEL) -> ArmFigure:
 def _log_interval(values: Sequence[float], level: float) -> tuple[float, float] | None:
     if min(values) <= 0:
         return (min(values), max(values)) if min(values) == max(values) else None
-    centre, half = _centre([math.log(value) for value in values], level)
+    logs = [math.log(value) for value in values]
+    centre, half = fmean(logs), t_factor(level, len(logs) - 1) * stdev(logs) / math.sqrt(len(logs))
     return math.exp(centre - half), math.exp(centre + half)
-
-
-def _within(values: Sequence[float], level: float) -> tuple[float, float] | None:
-    return _log_interval(values, level) if len(values) > 1 else None
-
-
-def _centre(logs: Sequence[float], level: float) -> tuple[float, float]:
-    """Mean and half width of the t interval."""
-    spread = stdev(logs)
-    return fmean(logs), t_factor(level, len(logs) - 1) * spread / math.sqrt(len(logs))
 
 
 def compare(
@@ -95,52 +107,119 @@ def compare(
     theirs: Rounds,
     *,
     lower_is_better: bool,
-    level: float = LEVEL,
-    smallest: float = SMALLEST,
+    rule: Rule | None = None,
+    own: Spread | None = None,
+    past: Spread | None = None,
 ) -> Comparison:
-    """The ratio `arm` / `against`, paired by request within each round, with its interval over rounds."""
-    pairs = [_pairs(ours[n], theirs[n]) for n in sorted(ours.keys() & theirs.keys())]
-    blocks = [block for block in pairs if block]
-    if not blocks:
+    """The ratio `arm` / `against`, paired by request within each round, with its interval over rounds.
+
+    Args:
+        arm: the arm in question.
+        against: the arm it is held against.
+        ours: its boots by round.
+        theirs: the other's.
+        lower_is_better: which way is better.
+        rule: at which level to speak.
+        own: this run's spread over all its arms (that of this pair if not given).
+        past: what earlier runs of the same configuration know of the spread.
+    """
+    rule = rule or Rule()
+    logs = list(round_logs(ours, theirs).values())
+    if not logs:
         known = any(ours.values()) and any(theirs.values())
         why = "no ratio: zero or unpaired in one arm" if known else "no data in one of the arms"
         return Comparison(arm, against, None, None, None, "undecided", (why,))
-    if len(blocks) == 1:
-        return _one_round(arm, against, blocks[0], level, smallest)
-    logs = [median(block) for block in blocks]
-    centre, half = _centre(logs, level)
-    word = _word(centre - half, centre + half, lower_is_better, smallest)
-    warnings = _advice(word, centre, stdev(logs), len(logs), level, smallest)
-    low, high = math.exp(centre - half), math.exp(centre + half)
-    return Comparison(arm, against, math.exp(centre), low, high, word, warnings)
+    return compare_logs((arm, against), logs, rule, own, past, lower_is_better=lower_is_better)
 
 
-def _pairs(ours: Values, theirs: Values) -> list[float]:
-    """Logarithms of the ratios of requests that both arms answered."""
-    logs = []
-    for key in sorted(ours.keys() & theirs.keys()):
-        a, b = ours[key], theirs[key]
-        if a > 0 and b > 0:
-            logs.append(math.log(a / b))
-        elif a == b == 0:
-            logs.append(0.0)
-    return logs
+def compare_logs(
+    arms: tuple[str, str],
+    logs: Sequence[float],
+    rule: Rule,
+    own: Spread | None = None,
+    past: Spread | None = None,
+    *,
+    lower_is_better: bool,
+) -> Comparison:
+    """The same from the logarithm of each round's ratio, one at least."""
+    basis = pool(own if own is not None else pair_spread(logs), past or Spread())
+    if len(logs) == 1:
+        return _one_round(*arms, logs[0], basis, rule)
+    return _several_rounds(*arms, logs, basis, rule, lower_is_better=lower_is_better)
 
 
-def _one_round(arm: str, against: str, logs: Sequence[float], level: float, smallest: float) -> Comparison:
-    centre = median(logs)
-    low = high = None
-    if len(logs) > 1:
-        mean, half = _centre(logs, level)
-        low, high = math.exp(min(mean - half, centre)), math.exp(max(mean + half, centre))
+def pair_spread(logs: Sequence[float]) -> Spread:
+    """Spread of single boots from the per-round ratios of two arms: half of theirs."""
+    if len(logs) < 2:
+        return Spread()
+    centre = fmean(logs)
+    return Spread(sum((log - centre) ** 2 for log in logs) / 2, len(logs) - 1, 1)
+
+
+def _half(basis: Basis, rounds: int, level: float) -> float:
+    return t_factor(level, basis.spread.df) * _error(basis, rounds)
+
+
+def _error(basis: Basis, rounds: int) -> float:
+    """Standard error of the mean logarithm: both arms bring their boots' spread."""
+    return math.sqrt(2 * (basis.spread.variance or 0.0) / rounds)
+
+
+def _several_rounds(
+    arm: str, against: str, logs: Sequence[float], basis: Basis, rule: Rule, *, lower_is_better: bool
+) -> Comparison:
+    centre, rounds = fmean(logs), len(logs)
+    if not basis.spread.df:
+        return Comparison(arm, against, math.exp(centre), None, None, "undecided", ("its spread is not known",))
+    half, strict = (_half(basis, rounds, level) for level in (rule.shown, rule.decide))
+    word = "undecided"
+    if basis.spread.df >= rule.least_df:
+        word = _word(centre - strict, centre + strict, rule.smallest, lower_is_better=lower_is_better)
+    error, more = _error(basis, rounds), None
+    if word == "undecided" and not rule.interim:
+        needed = rounds_needed(centre, basis.spread.sd or 0.0, rule.shown, rule.smallest, basis.pooled.df)
+        more = needed - rounds if needed is not None and needed > rounds else None
+    return Comparison(
+        arm,
+        against,
+        math.exp(centre),
+        math.exp(centre - half),
+        math.exp(centre + half),
+        word,
+        _advice(word, centre, rule, more, basis),
+        p=None if word == "undecided" else p_value(centre / error, basis.spread.df) if error else float(centre == 0),
+        spread=basis.spread.sd,
+        df=basis.spread.df,
+        pooled_df=basis.pooled.df,
+        more_rounds=more,
+    )
+
+
+def _one_round(arm: str, against: str, centre: float, basis: Basis, rule: Rule) -> Comparison:
+    """One boot an arm: no word, and no interval unless earlier runs know the spread."""
     ratio = math.exp(centre)
-    size = "no difference" if abs(centre) <= math.log1p(smallest) else f"{(ratio - 1) * 100:+.1f} %"
-    scope = "its interval is from within the boots and too narrow" if low is not None else "it has no interval"
-    warning = f"one round only suggests: {size}; {scope}"
-    return Comparison(arm, against, ratio, low, high, "undecided", (warning,))
+    size = "no difference" if abs(centre) <= math.log1p(rule.smallest) else f"{(ratio - 1) * 100:+.1f} %"
+    lent = basis.pooled
+    if lent.df < _LENT_DF:
+        warning = f"one round only suggests: {size}; it has no interval"
+        return Comparison(arm, against, ratio, None, None, "undecided", (warning,))
+    half = _half(Basis(lent, lent, Spread()), 1, rule.shown)
+    warning = f"one round only suggests: {size}; its interval rests on the spread of earlier runs"
+    return Comparison(
+        arm,
+        against,
+        ratio,
+        math.exp(centre - half),
+        math.exp(centre + half),
+        "undecided",
+        (warning,),
+        spread=lent.sd,
+        df=lent.df,
+        pooled_df=lent.df,
+    )
 
 
-def _word(low: float, high: float, lower_is_better: bool, smallest: float) -> str:
+def _word(low: float, high: float, smallest: float, *, lower_is_better: bool) -> str:
     edge = math.log1p(smallest)
     if -edge <= low and high <= edge:
         return "equivalent"
@@ -149,25 +228,32 @@ def _word(low: float, high: float, lower_is_better: bool, smallest: float) -> st
     return "undecided"
 
 
-def _advice(word: str, centre: float, spread: float, n: int, level: float, smallest: float) -> tuple[str, ...]:
-    if word == "undecided":
-        needed = rounds_needed(centre, spread, level, smallest)
-        if needed is None or needed <= n:
-            return (f"not enough rounds; more than {MOST_ROUNDS} would be needed",)
-        return (f"not enough rounds: about {needed} in all would settle it, {needed - n} more",)
-    if word in ("better", "worse") and abs(centre) <= math.log1p(smallest):
-        return (f"real, but smaller than the {smallest:.0%} that count",)
-    return ()
+def _advice(word: str, centre: float, rule: Rule, more: int | None, basis: Basis) -> tuple[str, ...]:
+    found = []
+    if word == "undecided" and rule.interim:
+        found.append("a look before the last round speaks only at p < 0.001")
+    elif word == "undecided":
+        if more is None:
+            found.append(f"not enough rounds; more than {MOST_ROUNDS} would be needed")
+        else:
+            found.append(f"not enough rounds: about {more} more would settle it")
+    elif word in ("better", "worse") and abs(centre) <= math.log1p(rule.smallest):
+        found.append(f"real, but smaller than the {rule.smallest:.0%} that count")
+    if basis.refused:
+        found.append("noisier than earlier runs: their spread is not pooled")
+    return tuple(found)
 
 
-def rounds_needed(centre: float, spread: float, level: float = LEVEL, smallest: float = SMALLEST) -> int | None:
-    """How many rounds would settle it if the ratio and the spread between rounds stayed as they are.
+def rounds_needed(
+    centre: float, spread: float, level: float = LEVEL, smallest: float = SMALLEST, lent_df: int = 0
+) -> int | None:
+    """How many rounds would settle it if ratio and boot-to-boot spread stayed as they are.
 
     Either the interval has to leave 1 out, or it has to fit within ± `smallest`; the nearer of the two counts.
     """
     edge = math.log1p(smallest)
     distance = max(abs(centre), edge - abs(centre))
     for n in range(2, MOST_ROUNDS + 1):
-        if t_factor(level, n - 1) * spread / math.sqrt(n) < distance:
+        if t_factor(level, lent_df + n - 1) * spread * math.sqrt(2 / n) < distance:
             return n
     return None

@@ -1,4 +1,4 @@
-"""Quantiles of Student's t distribution; pure arithmetic, so that no statistics package has to be installed."""
+"""Student's t and Fisher's F; pure arithmetic, so that no statistics package has to be installed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def t_cdf(t: float, df: float) -> float:
     return tail if t < 0 else 1.0 - tail
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=4096)
 def t_factor(level: float, df: float) -> float:
     """The two-sided factor: `level` of Student's t with `df` degrees of freedom lies within ± this."""
     if not 0.0 < level < 1.0 or df <= 0:
@@ -56,3 +56,26 @@ def t_factor(level: float, df: float) -> float:
         middle = (low + high) / 2.0
         low, high = (middle, high) if t_cdf(middle, df) < target else (low, middle)
     return (low + high) / 2.0
+
+
+def p_value(t: float, df: float) -> float:
+    """Two-sided: how often equal arms come apart by |t| or more."""
+    return 2.0 * t_cdf(-abs(t), df)
+
+
+@lru_cache(maxsize=512)
+def f_quantile(level: float, df1: float, df2: float) -> float:
+    """The value that an F variable with `df1` and `df2` degrees of freedom stays below with probability `level`."""
+    if not 0.0 < level < 1.0 or df1 <= 0 or df2 <= 0:
+        raise ValueError(f"no F quantile for level {level} with {df1} and {df2} degrees of freedom")
+    low, high = 0.0, 1.0
+    while _f_cdf(high, df1, df2) < level:
+        low, high = high, high * 2.0
+    for _ in range(100):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if _f_cdf(middle, df1, df2) < level else (low, middle)
+    return (low + high) / 2.0
+
+
+def _f_cdf(x: float, df1: float, df2: float) -> float:
+    return incomplete_beta(df1 * x / (df1 * x + df2), df1 / 2.0, df2 / 2.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 OK = "ok"
@@ -41,6 +42,10 @@ class Trace:
     """Prompt tokens taken from the cache; `None` unless the server reports them, which is not 0."""
     connect_s: float | None = None
     """Seconds to connect, before `sent`: not part of any measure."""
+    ids: list[int] = field(default_factory=list)
+    """Token ids of the answer, where they were asked for and the server gives them."""
+    natural: int | None = None
+    """Tokens up to the answer's own end, its end token included; `None` if it was not seen to end by itself."""
 
     @property
     def ok(self) -> bool:
@@ -53,22 +58,48 @@ class Trace:
         return self.stamps[0] if self.stamps else None
 
     @property
+    def past_natural(self) -> int:
+        """Tokens written past the answer's own end: text that drafts too easily, and no part of any measure."""
+        return max(0, (self.completion_tokens or 0) - self.natural) if self.natural is not None else 0
+
+    @property
+    def counted(self) -> int:
+        """Arrivals that end before the answer's own end, or all of them."""
+        if self.natural is None:
+            return len(self.stamps)
+        return sum(1 for count in self.tokens if count is not None and count <= self.natural)
+
+    @property
     def tpot_s(self) -> float | None:
-        """(last - first) / (n - k): n output tokens, k of them in the first arrival."""
-        if len(self.stamps) < 2 or self.completion_tokens is None:
+        """(last - first) / (n - k): n output tokens before the answer's own end, k of them in the first arrival."""
+        last = self.counted - 1
+        if last < 1 or self.completion_tokens is None:
             return None
+        whole = last == len(self.stamps) - 1
+        tokens = self.completion_tokens if whole else self.tokens[last]
         first = self.tokens[0]
         if first is None:
             # Without running counts k is known only if every arrival was one token.
             first = 1 if len(self.stamps) == self.completion_tokens else None
-        if first is None or self.completion_tokens <= first:
+        if first is None or tokens is None or tokens <= first:
             return None
-        return (self.stamps[-1] - self.stamps[0]) / (self.completion_tokens - first)
+        return (self.stamps[last] - self.stamps[0]) / (tokens - first)
 
     @property
     def gap_s(self) -> float | None:
         """Mean time between successive arrivals: what the eye sees as smoothness, whatever they hold."""
-        return (self.stamps[-1] - self.stamps[0]) / (len(self.stamps) - 1) if len(self.stamps) > 1 else None
+        last = self.counted - 1
+        return (self.stamps[last] - self.stamps[0]) / last if last > 0 else None
+
+    @property
+    def steps(self) -> list[int]:
+        """Tokens of each arrival after the first, before the answer's own end."""
+        counts = [count for count in self.tokens[: self.counted] if count is not None]
+        return [after - before for before, after in pairwise(counts)] if len(counts) == self.counted else []
+
+    def gaps(self, start: float, end: float) -> list[float]:
+        """Times between arrivals, of those gaps that touch the span from `start` to `end` (seconds after `sent`)."""
+        return [after - before for before, after in pairwise(self.stamps) if after > start and before < end]
 
     def to_json(self) -> dict[str, Any]:
         """For the journal; stamps to the microsecond."""
@@ -87,6 +118,8 @@ class Trace:
             "completion_tokens": self.completion_tokens,
             "cached_tokens": self.cached_tokens,
             "connect_s": _rounded(self.connect_s),
+            "ids": self.ids,
+            "natural": self.natural,
         }
 
     @classmethod

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from console.lab.sequential import SMALLEST
+
 COLLAPSE = 0.5
 """Acceptance at the end below this share of the start has collapsed."""
+INFORMATION = frozenset({"sampling_extra"})
+"""Probes that name a limit of the arm and do not decide: a client that never sends these settings misses nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,21 @@ class Finding:
     lo: float | None
     hi: float | None
     advice: str = ""
+    lower_is_better: bool = True
+    certain: bool = True
+    """Whether its word also stands when all judged measures are corrected for: one of several may be chance."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is large enough to matter."""
+        return self.ratio is not None and not 1 / (1 + SMALLEST) <= self.ratio <= 1 + SMALLEST
+
+    @property
+    def leans_worse(self) -> bool:
+        """Whether its interval lies on the bad side, word or no word."""
+        if self.lo is None or self.hi is None:
+            return False
+        return self.lo > 1 if self.lower_is_better else self.hi < 1
 
     @property
     def text(self) -> str:
@@ -53,13 +72,22 @@ class ArmState:
     """What killed boots, one sentence each."""
     speculates: bool = False
     acceptance: tuple[float | None, float | None] = (None, None)
-    """At the start and at the end of the measured part."""
+    """At the start and at the end of the measured part, before the answers' own ends."""
+    acceptance_after_long: float | None = None
+    """In a short answer after the prompt near the context's end."""
     probes: Mapping[str, tuple[int, int]] | None = None
     """Probe → (passed, asked)."""
 
 
 def overall(
-    kind: str, rounds: int, base: ArmState, arm: ArmState, findings: Sequence[Finding], break_even: float | None = None
+    kind: str,
+    rounds: int,
+    base: ArmState,
+    arm: ArmState,
+    findings: Sequence[Finding],
+    *,
+    primary: str | None = None,
+    break_even: float | None = None,
 ) -> Verdict:
     """Judge one arm against the base.
 
@@ -68,7 +96,9 @@ def overall(
         rounds: rounds in which both arms have a valid boot.
         base: the arm that stays unless the other proves itself.
         arm: the arm in question.
-        findings: every judged measure, the decisive one first.
+        findings: every judged measure.
+        primary: the measure the run is about, named before it began; without one any may decide, if it stands a
+            correction for their number.
         break_even: tokens of answer from which on a later start is made up for by faster text.
     """
     why = [finding.text for finding in findings]
@@ -85,54 +115,61 @@ def overall(
     faults = _faults(base, arm)
     if faults:
         return Verdict("keep", f"keep {base.name}: {faults[0]}", (*faults, *why))
-    decisive = arm.speculates != base.speculates
-    return _by_speed((base.name, arm.name), rounds, findings, why, decisive=decisive, break_even=break_even)
+    return _by_speed((base.name, arm.name), rounds, findings, primary, break_even)
 
 
 def _by_speed(
-    names: tuple[str, str],
-    rounds: int,
-    findings: Sequence[Finding],
-    why: Sequence[str],
-    *,
-    decisive: bool,
-    break_even: float | None,
+    names: tuple[str, str], rounds: int, findings: Sequence[Finding], primary: str | None, break_even: float | None
 ) -> Verdict:
     base, arm = names
-    better = [f for f in findings if f.verdict == "better"]
-    worse = [f for f in findings if f.verdict == "worse"]
+    why = tuple(finding.text for finding in findings)
+    first = next((f for f in findings if f.name == primary), None)
     if rounds == 1:
-        return Verdict(
-            "undecided", f"one round only suggests: {findings[0].text if findings else 'no data'}", tuple(why)
-        )
+        shown = first or (findings[0] if findings else None)
+        return Verdict("undecided", f"one round only suggests: {shown.text if shown else 'no data'}", why)
+    better = [f for f in findings if f.verdict == "better" and f.counts]
+    worse = [f for f in findings if f.verdict == "worse" and f.counts]
     if worse and better:
         sentence = f"keep {base}: {arm} is a trade, {_list(better)} better but {_list(worse)} worse"
         if break_even is not None:
             sentence += f"; in a warm turn it pays for answers of more than about {break_even:.0f} tokens"
-        return Verdict("keep", sentence, tuple(why))
+        return Verdict("keep", sentence, why)
     if worse:
-        return Verdict("keep", f"keep {base}: {arm} is worse in {_list(worse)}", tuple(why))
-    if better and (not decisive or findings[0].verdict == "better"):
-        return Verdict("adopt", f"adopt {arm}: {', '.join(f.text for f in better)}, and nothing is worse", tuple(why))
-    if findings and all(f.verdict == "equivalent" for f in findings):
-        return Verdict("keep", f"keep {base}: no difference that counts in any measure", tuple(why))
-    if decisive and findings and findings[0].verdict == "equivalent":
-        return Verdict("keep", f"keep {base}: {arm} writes no faster ({findings[0].text})", tuple(why))
-    open_ = next((f for f in findings if f.verdict == "undecided"), None)
-    return Verdict("undecided", f"not settled yet: {open_.text if open_ else 'no data'}", tuple(why))
+        return Verdict("keep", f"keep {base}: {arm} is worse in {_list(worse)}", why)
+    if first in better if first else any(f.certain for f in better):
+        return Verdict("adopt", f"adopt {arm}: {', '.join(f.text for f in better)}, and nothing is worse", why)
+    if findings and all(f.verdict == "equivalent" or _is_small(f) for f in findings):
+        return Verdict("keep", f"keep {base}: no difference that counts in any measure", why)
+    if first is not None and (first.verdict == "equivalent" or _is_small(first)):
+        return Verdict("keep", f"keep {base}: {arm} is no better in what the run is about ({first.text})", why)
+    if first is None and better:
+        return Verdict("undecided", f"not settled yet: {better[0].text}, one of {len(findings)} measures", why)
+    shown = first or next((f for f in findings if f.verdict == "undecided"), None)
+    return Verdict("undecided", f"not settled yet: {shown.text if shown else 'no data'}", why)
+
+
+def _is_small(finding: Finding) -> bool:
+    """Real, and too small to matter."""
+    return finding.verdict in ("better", "worse") and not finding.counts
 
 
 def _noise(findings: Sequence[Finding], rounds: int) -> Verdict:
     """An A/A run: equal arms, so every difference is this machine's noise."""
     why = tuple(f.text for f in findings)
     named = [f for f in findings if f.verdict in ("better", "worse")]
-    widths = [max(f.hi / f.ratio, f.ratio / f.lo) - 1 for f in findings if f.lo and f.hi and f.ratio]
+    widths = half_widths(findings)
     if rounds == 1 or not widths:
         return Verdict("undecided", "one round gives no noise floor", why)
-    floor = f"with {rounds} rounds equal arms come apart by up to ±{max(widths) * 100:.1f} % here"
+    name, width = max(widths.items(), key=lambda item: item[1])
+    floor = f"with {rounds} rounds equal arms come apart by up to ±{width * 100:.1f} % here ({name})"
     if named:
         return Verdict("keep", f"{floor}; {_list(named)} differed between equal arms: that is chance", why)
     return Verdict("keep", f"{floor}: smaller differences cannot be shown", why)
+
+
+def half_widths(findings: Sequence[Finding]) -> dict[str, float]:
+    """Measure → how far its interval reaches from its ratio: 0.05 is ±5 %."""
+    return {f.name: max(f.hi / f.ratio, f.ratio / f.lo) - 1 for f in findings if f.lo and f.hi and f.ratio}
 
 
 def _faults(base: ArmState, arm: ArmState) -> list[str]:
@@ -141,11 +178,14 @@ def _faults(base: ArmState, arm: ArmState) -> list[str]:
     start, end = arm.acceptance
     if start is not None and end is not None and start > 0 and end < COLLAPSE * start:
         faults.append(f"acceptance fell from {start:.0%} to {end:.0%} during the run")
+    long = arm.acceptance_after_long
+    if start is not None and long is not None and start > 0 and long < COLLAPSE * start:
+        faults.append(f"acceptance fell from {start:.0%} to {long:.0%} after a prompt near the context's end")
     if arm.speculates and start == 0 and not end:
         faults.append("not one draft was accepted")
     for name, (passed, asked) in (arm.probes or {}).items():
         there, of = (base.probes or {}).get(name, (0, 0))
-        if asked and of and passed * of < there * asked:
+        if asked and of and passed * of < there * asked and name not in INFORMATION:
             faults.append(f"{name} holds in {passed} of {asked} on {arm.name}, in {there} of {of} on {base.name}")
     return faults
 

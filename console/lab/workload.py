@@ -7,199 +7,170 @@ begins with a nonce and carries a salt of its own, so that nothing of it can be 
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any
 
-from console.errors import ConsoleError
 from console.lab.corpus import Walk
-from console.lab.shapes import Shape
+from console.lab.fitting import fit
+from console.lab.jobs import Act, Job, Jobs, Message
+from console.lab.shapes import TRIGGER, Shape
 
-Message = Mapping[str, str]
 Count = Callable[[list[Message]], int]
 """How many tokens the server makes of these messages, chat template included."""
 
 _QUESTION = "Read the notes above. Then say in one paragraph what has to be changed first, and why."
+_GO_ON = "Go on with the text below for as long as you can, in its own style. Do not stop and do not comment."
 _REPLY = "I will look at the next file before I answer."
 _TOOL = "Result of read_file:\n"
-_TRIES = 24
-_FILLERS = 48
 _AT_A_TIME = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One request of a boot."""
-
-    workload: str
-    """agent, decode or warm-up."""
-    phase: str
-    """cold, prime, warm or decode."""
-    key: str
-    """Pairs the requests of two arms within a round."""
-    messages: tuple[Message, ...]
-    prompt_tokens: int
-    answer_tokens: int
-    salt: str
-
-    def body(self, model: str) -> bytes:
-        """The JSON of the streamed request: greedy, of a fixed length, with running token counts."""
-        request: dict[str, Any] = {
-            "model": model,
-            "messages": list(self.messages),
-            "max_tokens": self.answer_tokens,
-            "min_tokens": self.answer_tokens,
-            "ignore_eos": True,
-            "temperature": 0,
-            "cache_salt": self.salt,
-            "stream": True,
-            "stream_options": {"include_usage": True, "continuous_usage_stats": True},
-        }
-        return json.dumps(request).encode()
-
-
-@dataclass(frozen=True, slots=True)
-class Jobs:
-    """All requests of one boot, in order."""
-
-    warm_up: tuple[Job, ...]
-    """The real shapes: one agent prompt, then decodes of which as many run as it takes to be steady."""
-    agent: tuple[Job, ...]
-    decode: tuple[Job, ...]
-
-    @property
-    def measured(self) -> tuple[Job, ...]:
-        """Everything but the warm-up."""
-        return (*self.agent, *self.decode)
-
-
-def build_jobs(shape: Shape, seed: int, round_number: int, count: Count) -> Jobs:
+def build_jobs(
+    shape: Shape,
+    workloads: Sequence[str],
+    seed: int,
+    round_number: int,
+    count: Count,
+    recorded: Sequence[Job] = (),
+) -> Jobs:
     """The requests of one round; equal arguments and an equal tokenizer give equal requests.
 
     Raises:
         ConsoleError: the server's tokenizer lets no text have the wanted count.
     """
     mark = f"{seed}/{round_number}"
-
-    def warm_up(i: int) -> Job:
-        return _decode(shape, f"{mark}/warm-up/{i}", count, "warm-up", f"warm-up/{i}")
-
-    def talk(i: int) -> list[Job]:
-        return list(_conversation(shape, f"{mark}/agent/{i}", count, f"agent/{i}"))
-
-    def decode(i: int) -> Job:
-        return _decode(shape, f"{mark}/decode/{i}", count, "decode", f"decode/{i}")
-
+    makers: dict[str, list[Callable[[], Act | tuple[Act, ...]]]] = {
+        "agent": [_later(_conversation, shape, mark, count, i) for i in range(shape.conversations)],
+        "decode": [_later(_decode_act, shape, mark, count, i) for i in range(shape.decodes)],
+        "interference": [_later(_clash, shape, mark, count, i) for i in range(shape.clashes)],
+        "concurrent": [_later(_sessions, shape, mark, count)] if shape.sessions else [],
+        "replay": [_later(_replay, recorded, mark)] if recorded else [],
+    }
     # A prompt takes a handful of questions to the tokenizer, one after the other: several prompts are made at a time.
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
-        first = pool.submit(lambda: next(_conversation(shape, f"{mark}/warm-up", count, "warm-up")))
-        talks = pool.map(talk, range(shape.conversations))
-        warm = pool.map(warm_up, range(shape.warm_up_most))
-        decodes = pool.map(decode, range(shape.decodes))
-        agent = tuple(job for jobs in talks for job in jobs)
-        return Jobs((first.result(), *warm), agent, tuple(decodes))
+        first = pool.submit(_warm_prefix, shape, mark, count)
+        warm = pool.map(lambda i: _warm_decode(shape, mark, count, i), range(shape.warm_up_most))
+        made = {name: [pool.submit(make) for make in makers[name]] for name in workloads}
+        acts = {name: tuple(_flat(part.result() for part in parts)) for name, parts in made.items()}
+        return Jobs((first.result(), *warm), acts)
 
 
-def _conversation(shape: Shape, mark: str, count: Count, key: str) -> Iterator[Job]:
-    """Cold, the same again (in align mode the first repeat of a prefix may hit nothing), then growing turns."""
-    nonce, walk = _nonce(mark), Walk(mark)
-    workload = key.partition("/")[0]
-    total = shape.prefix_tokens
-
-    def opening(text: str) -> list[Message]:
-        return [{"role": "system", "content": f"{nonce} {text}"}, {"role": "user", "content": _QUESTION}]
-
-    messages = opening(fit(walk, lambda text: count(opening(text)), total))
-
-    def job(phase: str, place: str) -> Job:
-        return Job(workload, phase, f"{key}/{place}", tuple(messages), total, shape.turn_answer_tokens, nonce)
-
-    if workload == "warm-up":
-        yield job("cold", "agent")
-        return
-    yield job("cold", "cold")
-    yield job("prime", "prime")
-    for turn in range(shape.turns):
-        total += shape.turn_tokens
-        grown = [*messages, {"role": "assistant", "content": _REPLY}]
-        tool = Walk(f"{mark}/turn/{turn}")
-
-        def with_result(text: str, grown: list[Message] = grown) -> list[Message]:
-            return [*grown, {"role": "user", "content": _TOOL + text}]
-
-        text = fit(tool, lambda text, make=with_result: count(make(text)), total)  # type: ignore[misc]
-        messages = with_result(text)
-        yield job("warm", f"warm/{turn}")
+def _later(make: Callable[..., Act | tuple[Act, ...]], *words: object) -> Callable[[], Act | tuple[Act, ...]]:
+    return lambda: make(*words)
 
 
-def _decode(shape: Shape, mark: str, count: Count, workload: str, key: str) -> Job:
+def _flat(parts: Iterator[Act | tuple[Act, ...]]) -> Iterator[Act]:
+    for part in parts:
+        yield from part if isinstance(part, tuple) else (part,)
+
+
+def _opening(nonce: str, text: str) -> list[Message]:
+    return [{"role": "system", "content": f"{nonce} {text}"}, {"role": "user", "content": _QUESTION}]
+
+
+def _long(mark: str, count: Count, tokens: int) -> tuple[str, list[Message]]:
+    """A nonce, and a long prompt that begins with it."""
+    nonce = _nonce(mark)
+    return nonce, _opening(nonce, fit(Walk(mark), lambda text: count(_opening(nonce, text)), tokens))
+
+
+def _short(mark: str, count: Count, tokens: int) -> tuple[str, list[Message]]:
+    """A nonce, and a short prompt that asks for a long answer."""
     nonce = _nonce(mark)
 
     def ask(text: str) -> list[Message]:
-        return [{"role": "user", "content": f"{nonce} {text}"}]
+        return [{"role": "user", "content": f"{nonce} {_GO_ON}\n\n{text}"}]
 
-    messages = ask(fit(Walk(mark), lambda text: count(ask(text)), shape.decode_prompt_tokens))
-    answer = shape.decode_answer_tokens if workload == "decode" else shape.warm_up_answer_tokens
-    return Job(workload, "decode", key, tuple(messages), shape.decode_prompt_tokens, answer, nonce)
+    return nonce, ask(fit(Walk(mark), lambda text: count(ask(text)), tokens))
+
+
+def _warm_prefix(shape: Shape, mark: str, count: Count) -> Job:
+    nonce, messages = _long(f"{mark}/warm-up", count, shape.prefix_tokens)
+    answer = shape.turn_answer_tokens
+    return Job("warm-up", "cold", "warm-up/agent", tuple(messages), shape.prefix_tokens, answer, nonce)
+
+
+def _warm_decode(shape: Shape, mark: str, count: Count, i: int) -> Job:
+    nonce, messages = _short(f"{mark}/warm-up/{i}", count, shape.decode_prompt_tokens)
+    tokens, answer = shape.decode_prompt_tokens, shape.warm_up_answer_tokens
+    return Job("warm-up", "decode", f"warm-up/{i}", tuple(messages), tokens, answer, nonce, ids=True)
+
+
+def _decode_act(shape: Shape, mark: str, count: Count, i: int) -> Act:
+    nonce, messages = _short(f"{mark}/decode/{i}", count, shape.decode_prompt_tokens)
+    tokens, answer = shape.decode_prompt_tokens, shape.decode_answer_tokens
+    return Act((Job("decode", "decode", f"decode/{i}", tuple(messages), tokens, answer, nonce, ids=True),))
+
+
+def _conversation(shape: Shape, mark: str, count: Count, i: int) -> tuple[Act, ...]:
+    """Cold, the same again (in align mode the first repeat of a prefix may hit nothing), then growing turns."""
+    mark = f"{mark}/agent/{i}"
+    total = shape.prefix_tokens
+    nonce, messages = _long(mark, count, total)
+
+    def act(phase: str, place: str) -> Act:
+        key = f"agent/{i}/{place}"
+        return Act((Job("agent", phase, key, tuple(messages), total, shape.turn_answer_tokens, nonce),))
+
+    acts = [act("cold", "cold"), act("prime", "prime")]
+    for turn in range(shape.turns):
+        total += shape.turn_tokens
+        grown = [*messages, {"role": "assistant", "content": _REPLY}]
+        messages = _with_result(grown, f"{mark}/turn/{turn}", count, total)
+        acts.append(act("warm", f"warm/{turn}"))
+    return tuple(acts)
+
+
+def _with_result(grown: list[Message], mark: str, count: Count, total: int) -> list[Message]:
+    def make(text: str) -> list[Message]:
+        return [*grown, {"role": "user", "content": _TOOL + text}]
+
+    return make(fit(Walk(mark), lambda text: count(make(text)), total))
+
+
+def _clash(shape: Shape, mark: str, count: Count, i: int) -> Act:
+    """A stream decodes; once it runs, a cold long prompt arrives beside it."""
+    calm, calm_messages = _short(f"{mark}/stream/{i}", count, shape.decode_prompt_tokens)
+    cold, cold_messages = _long(f"{mark}/intruder/{i}", count, shape.clash_prompt_tokens)
+    stream = Job(
+        "interference",
+        "stream",
+        f"interference/{i}/stream",
+        tuple(calm_messages),
+        shape.decode_prompt_tokens,
+        shape.clash_answer_tokens,
+        calm,
+    )
+    intruder = Job(
+        "interference",
+        "intruder",
+        f"interference/{i}/intruder",
+        tuple(cold_messages),
+        shape.clash_prompt_tokens,
+        shape.turn_answer_tokens,
+        cold,
+    )
+    return Act((stream, intruder), at_once=2, after=TRIGGER)
+
+
+def _sessions(shape: Shape, mark: str, count: Count) -> Act:
+    """Several sessions at a time, each with requests of its own, one after the other."""
+    jobs = []
+    for i in range(shape.sessions * shape.session_requests):
+        nonce, messages = _short(f"{mark}/session/{i}", count, shape.session_prompt_tokens)
+        tokens, answer = shape.session_prompt_tokens, shape.session_answer_tokens
+        jobs.append(Job("concurrent", "session", f"concurrent/{i}", tuple(messages), tokens, answer, nonce))
+    return Act(tuple(jobs), at_once=shape.sessions)
+
+
+def _replay(recorded: Sequence[Job], mark: str) -> tuple[Act, ...]:
+    """The user's own requests in their order; one salt for all, so that they share what they shared."""
+    salt = _nonce(f"{mark}/replay")
+    return tuple(
+        Act((Job(job.workload, job.phase, job.key, job.messages, None, None, salt, recorded=job.recorded),))
+        for job in recorded
+    )
 
 
 def _nonce(mark: str) -> str:
     return hashlib.sha256(mark.encode()).hexdigest()[:12]
-
-
-def fit(walk: Walk, count: Callable[[str], int], target: int) -> str:
-    """Text of the walk with which `count` gives exactly `target`.
-
-    Raises:
-        ConsoleError: the target is below what an empty text makes, or no text hits it.
-    """
-    low, low_tokens = 0, count("")
-    if low_tokens > target:
-        raise _unfit(target)
-    high, high_tokens = low, low_tokens
-    guess = max(1, (target - low_tokens) // 2)
-    for _ in range(_TRIES):
-        tokens = count(walk.text(guess))
-        if tokens == target:
-            return walk.text(guess)
-        if tokens < target:
-            low, low_tokens = guess, tokens
-        else:
-            high, high_tokens = guess, tokens
-        if high == low + 1:
-            break
-        guess = _between((low, low_tokens), (high, high_tokens), target)
-    return _fill(walk.text(low).rstrip(), count, target)
-
-
-def _between(low: tuple[int, int], high: tuple[int, int], target: int) -> int:
-    """The number of pieces to try next: interpolated, strictly inside what is known; beyond it while `high` is open."""
-    if high[0] <= low[0]:
-        rate = low[1] / low[0] if low[0] else 1.0
-        return low[0] + max(1, round((target - low[1]) / rate * 1.05))
-    share = (target - low[1]) / max(high[1] - low[1], 1)
-    return min(max(low[0] + round(share * (high[0] - low[0])), low[0] + 1), high[0] - 1)
-
-
-def _fill(text: str, count: Callable[[str], int], target: int) -> str:
-    """Add words of about one token until the count is exact."""
-    for filler in (" a", " .", "\n-", " 1"):
-        filled = text
-        for _ in range(_FILLERS):
-            tokens = count(filled)
-            if tokens == target:
-                return filled
-            if tokens > target:
-                break
-            filled += filler * max(1, (target - tokens) // 2)
-    raise _unfit(target)
-
-
-def _unfit(target: int) -> ConsoleError:
-    return ConsoleError(
-        f"no prompt of exactly {target} tokens could be made",
-        "the server's /tokenize gives no text that count",
-        "report this with the model's name; another --size may do",
-    )

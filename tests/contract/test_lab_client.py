@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
 
 from console.endpoint import free_port
-from console.lab.client import Lateness, Target, stream
+from console.lab.client import Asked, Lateness, Target, Wires, stream
 from console.lab.trace import Trace
 from tests.contract.scripted_stream import (
     CLOSE,
@@ -29,7 +30,9 @@ PAUSE = 0.03
 
 async def ask(script: Script, *, expect: int | None = 3, timeout_s: float = 20.0, key: str | None = None) -> Trace:
     async with serving(script) as port:
-        return await stream(Target("127.0.0.1", port, key), b'{"a": 1}', expect=expect, timeout_s=timeout_s)
+        # The client blocks; the scripted server has the loop to itself.
+        target = Target("127.0.0.1", port, key)
+        return await asyncio.to_thread(stream, target, b'{"a": 1}', expect=expect, timeout_s=timeout_s)
 
 
 def _say(text: str, count: int, finish: str | None = None) -> bytes:
@@ -186,8 +189,8 @@ async def test_a_server_that_says_nothing_more_times_out() -> None:
     assert trace.tokens == [1]
 
 
-async def test_nobody_there_is_refused() -> None:
-    trace = await stream(Target("127.0.0.1", free_port()), b"{}", expect=None, timeout_s=5)
+def test_nobody_there_is_refused() -> None:
+    trace = stream(Target("127.0.0.1", free_port()), b"{}", expect=None, timeout_s=5)
     assert trace.outcome == "refused"
     assert trace.stamps == []
 
@@ -208,8 +211,11 @@ async def test_a_trace_survives_its_journal() -> None:
 async def test_our_own_lateness_is_known_after_a_request() -> None:
     late = Lateness()
     assert late.p99() is None
-    with late.watching():
-        await ask(Script(PLAIN))
+    script = Script(events(_say("a", 1), 0.2, _say("b", 2, "length"), usage(2)))
+    async with serving(script) as port:
+        wires = Wires(Target("127.0.0.1", port), late)
+        (trace,) = await asyncio.to_thread(wires.perform, [Asked(b"{}", 2, 20.0)])
+    assert trace.ok
     found = late.p99()
     assert found is not None
     assert found >= 0

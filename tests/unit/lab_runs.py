@@ -35,6 +35,8 @@ class Speed:
     ttft_s: float = 2.0
     spread: float = 0.002
     """Standard deviation from boot to boot."""
+    words: int = 100
+    """Which words its answers end with."""
 
 
 @dataclass
@@ -63,9 +65,25 @@ class Made:
                 key = f"agent/0/{phase}/{self.rng.random()}" if phase == "warm" else f"agent/0/{phase}"
                 journal.add("request", n=n, workload="agent", phase=phase, key=key, trace=trace)
             for i in range(self.plan.shape.decodes):
-                trace = _trace(0.1 * level, speed, level, 48)
+                trace = _trace(0.1 * level, speed, level, 48) | {
+                    "ids": [*range(40), *range(speed.words, 8 + speed.words)]
+                }
                 journal.add("request", n=n, workload="decode", phase="decode", key=f"decode/{i}", trace=trace)
+            self._clash(journal, n, speed, level)
+            for i in range(2):
+                trace = _trace(0.2 * level, speed, level, 16)
+                journal.add("request", n=n, workload="concurrent", phase="session", key=f"concurrent/{i}", trace=trace)
             journal.add("boot-end", **place_fields, **{**_END, **end})
+
+    def _clash(self, journal: Journal, n: int, speed: Speed, level: float) -> None:
+        """A stream that stands still for half a second while a long prompt is read."""
+        stream = _trace(0.1 * level, speed, level, 48)
+        middle = len(stream["stamps"]) // 2
+        stream["stamps"] = [stamp + (0.5 * level if i >= middle else 0.0) for i, stamp in enumerate(stream["stamps"])]
+        intruder = _trace(0.6 * level, speed, level, 8) | {"sent": 100.0 + stream["stamps"][middle - 1]}
+        for phase, trace in (("stream", stream), ("intruder", intruder)):
+            place = {"workload": "interference", "phase": phase, "key": f"interference/0/{phase}"}
+            journal.add("request", n=n, **place, trace=trace)
 
     def end(self, state: str = "done", note: str | None = None) -> None:
         with self.journal() as journal:

@@ -11,7 +11,7 @@ import pytest
 from console.errors import UsageError
 from console.lab.arms import chunk_notes, effective_chunk
 from console.lab.order import balanced_order
-from console.lab.plan import Plan, make_plan
+from console.lab.plan import Known, Plan, make_plan
 from console.lab.shapes import shape_for
 from console.presets import Preset, apply_overrides
 
@@ -60,10 +60,12 @@ def test_mtp_with_several_depths() -> None:
 
 def test_chunk_budgets_as_given_and_in_blocks() -> None:
     assert [arm.name for arm in make_plan("chunk", _preset(), arms=["512", "2048"]).arms] == ["512", "2048"]
-    plan = make_plan("chunk", _preset({"chunk": ["1x", "2x"]}), block_tokens=1600)
+    plan = make_plan("chunk", _preset({"chunk": ["1x", "2x"]}), known=Known(block_tokens=1600))
     # k blocks and what all streams decode: 2 streams of one token.
     assert [arm.name for arm in plan.arms] == ["1602", "3202"]
-    speculating = make_plan("chunk", _preset({"chunk": ["1x", 4096]}, speculative_config=MTP), block_tokens=256)
+    speculating = make_plan(
+        "chunk", _preset({"chunk": ["1x", 4096]}, speculative_config=MTP), known=Known(block_tokens=256)
+    )
     assert [arm.name for arm in speculating.arms] == ["264", "4096"]
 
 
@@ -74,7 +76,7 @@ def test_what_runs_today_is_what_the_other_budgets_have_to_beat() -> None:
 
 def test_an_unknown_block_is_said() -> None:
     assert any("1600" in note for note in make_plan("chunk", _preset(), arms=["512", "2048"]).notes)
-    assert not any("no server" in note for note in make_plan("mtp", _preset(), block_tokens=256).notes)
+    assert not any("no server" in note for note in make_plan("mtp", _preset(), known=Known(block_tokens=256)).notes)
 
 
 def test_equal_and_starving_budgets_are_named_before_the_start() -> None:
@@ -164,13 +166,70 @@ def test_no_secret_reaches_the_plans_file() -> None:
 
 
 def test_a_short_context_shortens_the_prefix() -> None:
-    shape = shape_for("full", 1600, 8192)
+    shape = shape_for("full", 1600, [_preset(max_model_len=8192), _preset()])
     assert shape.prefix_tokens + shape.turns * shape.turn_tokens <= 8192 * 0.8
-    assert shape_for("full", 1600, None).prefix_tokens == 16400
+    assert shape_for("full", 1600, [Preset("p", "m")]).prefix_tokens == 16400
 
 
 def test_the_estimate_grows_with_rounds_and_starts() -> None:
-    short, long = (make_plan("mtp", _preset(), rounds=n, start_s=10).estimate_s for n in (1, 4))
-    assert long == pytest.approx(4 * short, abs=0.5)
-    slower = make_plan("mtp", _preset(), rounds=1, start_s=400).estimate_s
+    short, long = (make_plan("mtp", _preset(), rounds=n, known=Known(start_s=10)).estimate_s for n in (1, 4))
+    # The long prompt of the probes is sent in the first round alone.
+    assert 2.5 * short < long < 4 * short
+    slower = make_plan("mtp", _preset(), rounds=1, known=Known(start_s=400)).estimate_s
     assert slower == pytest.approx(short + 2 * 390, abs=0.2)
+
+
+def test_a_time_budget_chooses_size_and_rounds_and_boots_come_first() -> None:
+    short, long = (make_plan("mtp", _preset(), time_budget_s=t, known=Known(start_s=30)) for t in (900, 7200))
+    for plan in (short, long):
+        assert plan.time_budget_s is not None
+        assert plan.estimate_s <= plan.time_budget_s
+    assert (short.size, short.rounds >= 3) == ("small", True)
+    assert long.size != "small"
+    assert long.rounds >= 5
+    fixed = make_plan("mtp", _preset(), time_budget_s=7200, size="small", rounds=4, known=Known(start_s=30))
+    assert (fixed.size, fixed.rounds) == ("small", 4)
+    with pytest.raises(UsageError, match="no run fits") as caught:
+        make_plan("mtp", _preset(), time_budget_s=60)
+    assert "shortest" in caught.value.why
+
+
+def test_an_earlier_run_tells_how_long_a_boot_takes() -> None:
+    plan = make_plan("mtp", _preset(), rounds=2, size="small", known=Known(boot_s={"small": 100.0, "full": 9.0}))
+    assert plan.estimate_s == pytest.approx(4 * 100, rel=0.1)
+
+
+def test_a_budget_below_the_block_is_skipped_where_vllm_asserts_and_measured_where_it_does_not() -> None:
+    words = ["512", "2048", "4096"]
+    old = make_plan("chunk", _preset(), arms=words, known=Known(block_tokens=1600, version="0.22.1"))
+    assert [arm.name for arm in old.arms] == ["2048", "4096"]
+    assert any("512" in note and "1600" in note and "skipped" in note for note in old.notes)
+    for version in ("0.27.0", "0.32.0+cpu", None):
+        new = make_plan("chunk", _preset(), arms=words, known=Known(block_tokens=1600, version=version))
+        assert [arm.name for arm in new.arms] == words
+    with pytest.raises(UsageError, match="no two budgets") as caught:
+        make_plan("chunk", _preset(), arms=["512", "2048"], known=Known(block_tokens=1600, version="0.22"))
+    assert "1600" in caught.value.why
+
+
+def test_more_than_the_one_key_that_is_meant_is_said() -> None:
+    both = {"speculative-config": MTP, "async-scheduling": False}
+    plan = make_plan("mtp", _preset({"mtp": both}))
+    assert any("async-scheduling too" in note for note in plan.notes)
+    custom = make_plan("custom", _preset(), a={"max-num-seqs": 4, "enforce-eager": True})
+    assert any("2 keys" in note for note in custom.notes)
+    assert not any("key" in note for note in make_plan("mtp", _preset()).notes)
+
+
+def test_deep_speculation_is_warned_of() -> None:
+    assert any("reported to crash" in note for note in make_plan("mtp", _preset(), arms=["2", "5"]).notes)
+
+
+def test_workloads_are_chosen_by_name_and_recorded_requests_bring_their_own() -> None:
+    assert make_plan("aa", _preset(), workloads=["decode", "agent"]).workloads == ("agent", "decode")
+    assert make_plan("aa", _preset(), replays=5).workloads == ("replay",)
+    assert make_plan("aa", _preset(), replays=5, workloads=["decode"]).workloads == ("decode", "replay")
+    with pytest.raises(UsageError, match="no workload 'sleep'"):
+        make_plan("aa", _preset(), workloads=["sleep"])
+    with pytest.raises(UsageError, match="replay"):
+        make_plan("aa", _preset(), workloads=["replay"])

@@ -16,6 +16,7 @@ from console.lab.control import find_run, list_runs, stop_run
 from console.lab.folder import read_folder
 from console.lab.journal import FILE
 from console.lab.markdown import value
+from console.lab.plan import Known
 from console.lab.report import to_json, write_reports
 from console.lab.view import read_run
 from console.paths import Paths
@@ -24,19 +25,19 @@ from console.server.run_lock import hold_run_lock
 from tests.unit.lab_runs import BASE, CRASH, MTP, Speed, make_run, whole_run
 
 CONTRACT = {
-    "schema", "id", "kind", "preset", "simulated", "state", "plan", "boots", "metrics", "mtp", "probes", "verdict",
-    "warnings", "journal",
+    "schema", "id", "kind", "preset", "simulated", "state", "versions", "plan", "boots", "metrics", "mtp", "probes",
+    "divergence", "noise_floor", "pooled_runs", "settled", "verdict", "warnings", "pictures", "journal",
 }  # fmt: skip
 
 
 def test_the_json_has_the_keys_of_the_contract() -> None:
     report = to_json(whole_run().folder)
     assert report.keys() == CONTRACT
-    assert report["plan"].keys() == {"arms", "differs", "rounds", "order", "seed", "size", "workloads"}
-    assert report["boots"][0].keys() == {"n", "arm", "round", "valid", "reason", "crash", "env"}
+    assert report["plan"].keys() >= {"arms", "differs", "rounds", "order", "seed", "size", "workloads"}
+    assert report["boots"][0].keys() == {"n", "arm", "round", "valid", "reason", "crash", "outcomes", "env"}
     tpot = report["metrics"]["decode.tpot_s"]
     assert tpot["arms"]["off"].keys() == {"median", "lo", "hi", "n_rounds", "n_requests"}
-    assert tpot["compare"][0].keys() == {"arm", "against", "ratio", "lo", "hi", "verdict", "warnings"}
+    assert tpot["compare"][0].keys() >= {"arm", "against", "ratio", "lo", "hi", "verdict", "warnings"}
     assert report["verdict"].keys() == {"overall", "sentence", "why"}
     assert report["schema"] == 1
     assert report["state"] == "done"
@@ -274,7 +275,7 @@ def test_the_base_is_not_touched() -> None:
 
 
 def test_a_prefix_too_short_for_the_cache_is_said_for_the_arm_it_concerns() -> None:
-    made = make_run(rounds=1, block_tokens=1600)
+    made = make_run(rounds=1, known=Known(block_tokens=1600))
     assert made.plan.shape.prefix_tokens == 2000
     env = {"vllm": "0.32.0", "block_tokens": 1600}
     made.boot((1, 1, "off"), Speed(), env=env)

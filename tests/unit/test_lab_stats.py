@@ -9,7 +9,7 @@ from statistics import median
 import pytest
 
 from console.lab.stats import ArmFigure, Comparison, Rounds, compare, rounds_needed, summarise
-from console.lab.student import incomplete_beta, t_cdf, t_factor
+from console.lab.student import f_quantile, incomplete_beta, p_value, t_cdf, t_factor
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,14 @@ def test_the_t_distribution_is_symmetric_and_its_parts_agree() -> None:
     assert incomplete_beta(0.3, 2, 3) == pytest.approx(0.3483)  # the sum of a binomial tail
     with pytest.raises(ValueError, match="degrees of freedom"):
         t_factor(0.95, 0)
+
+
+@pytest.mark.parametrize(
+    ("df1", "df2", "value"), [(2, 8, 4.45897), (1, 10, 4.96460), (9, 30, 2.21070), (4, 4, 6.38823)]
+)
+def test_f_quantiles_are_those_of_the_tables(df1: int, df2: int, value: float) -> None:
+    assert f_quantile(0.95, df1, df2) == pytest.approx(value, rel=1e-5)
+    assert p_value(t_factor(0.95, df1), df1) == pytest.approx(0.05, rel=1e-6)
 
 
 def _arm(*boots: float) -> Rounds:
@@ -127,11 +135,13 @@ def test_rounds_that_only_one_arm_has_are_left_out() -> None:
 
 
 def test_the_number_of_rounds_that_would_settle_it() -> None:
-    # A difference of 10 % at a spread of 5 %: the t interval leaves 1 out from the fourth round on.
-    assert rounds_needed(math.log(1.1), 0.05) == 4
+    # A difference of 10 % at a spread of 3.5 % a boot: the t interval leaves 1 out from the fourth round on.
+    assert rounds_needed(math.log(1.1), 0.05 / math.sqrt(2)) == 4
+    # Spreads that earlier runs lent make it three.
+    assert rounds_needed(math.log(1.1), 0.05 / math.sqrt(2), lent_df=10) == 2
     assert rounds_needed(0.0, 0.0) == 2
     # A true 1.5 % at a spread of 28 % is beyond what anybody will run.
-    assert rounds_needed(math.log(1.015), 0.28) is None
+    assert rounds_needed(math.log(1.015), 0.2) is None
 
 
 @pytest.mark.parametrize("rounds", [3, 5])

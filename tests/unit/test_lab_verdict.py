@@ -41,7 +41,7 @@ def test_faster_and_nothing_else_worse_is_adopted() -> None:
 )
 def test_speed_decides_by_text_first(words: tuple[str, str], result: str) -> None:
     findings = [_found("decode.tpot_s", words[0]), _found("agent.ttft_cold_s", words[1], 1.2)]
-    assert overall("mtp", 3, OFF, ON, findings).overall == result
+    assert overall("mtp", 3, OFF, ON, findings, primary="decode.tpot_s").overall == result
 
 
 def test_for_chunk_budgets_any_measure_may_decide() -> None:
