@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 from console.errors import UsageError
 from console.paths import Paths
-from console.presets import Catalog, Preset, load_catalog
-from console.presets.catalog import stand_in
-from console.server.life import Server
 
 if TYPE_CHECKING:
     from console.endpoint import Endpoint
     from console.gpu.sample import GpuSource
+    from console.presets import Catalog, Preset
+    from console.server.life import Server
 
 DEFAULT_PRESET = "qwen3.8-27b-nvfp4-100k"
 # `-P`: a folder `console` where the user stands must not be imported instead of ours.
@@ -46,10 +45,16 @@ class House:
     @cached_property
     def server(self) -> Server:
         """The one server of this state folder."""
-        return Server(self.paths)
+        # Imported here, as below: the first frame of the console must not wait for it.
+        from console.server.life import Server
+
+        return Server(self.paths, presets=lambda: self.catalog().presets.values())
 
     def catalog(self) -> Catalog:
         """All presets, in a demo as stand-ins."""
+        from console.presets import load_catalog
+        from console.presets.catalog import stand_in
+
         found = load_catalog(self.paths.preset_dirs(self.presets_dir))
         if not self.demo:
             return found
@@ -68,4 +73,5 @@ class House:
         """The cards: the machine's own, or those that the stand-in at `endpoint` simulates."""
         from console.gpu.source import open_source
 
-        return open_source(endpoint, lambda: frozenset(self.server.status(probe=False).ours))
+        ours = lambda: frozenset(self.server.status(probe=False).ours)  # noqa: E731
+        return open_source(endpoint, ours, self.server.card_env)

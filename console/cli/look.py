@@ -13,11 +13,11 @@ from console.endpoint import Endpoint, normal_url
 from console.errors import ConsoleError
 from console.gpu.sample import GpuReport
 from console.gpu.source import read_settled
-from console.metrics.exposition import parse
-from console.metrics.feed import WINDOW_S, Feed
+from console.metrics.feed import WINDOW_S, Feed, kept_page
 from console.metrics.reading import LastRequests, Reading
-from console.metrics.vllm import Counters, read
+from console.metrics.vllm import Counters
 from console.metrics.window import lifetime, reading
+from console.notices import Look, Notice, once
 from console.server.chain import Link, chain
 from console.server.facts import StartupFacts
 from console.server.foreign import foreign_status
@@ -36,6 +36,7 @@ class Snapshot:
     reading: Reading
     lifetime: Reading | None
     chain: tuple[Link, ...]
+    notices: tuple[Notice, ...] = ()
     problem: ConsoleError | None = None
     """Why there is no reading although a server should have one."""
 
@@ -51,10 +52,18 @@ class Snapshot:
             "server": server,
             "gpus": [asdict(card) for card in self.gpus.cards],
             "gpus_problem": self.gpus.problem,
+            "gpus_system": {
+                "driver": self.gpus.driver,
+                "cuda": self.gpus.cuda,
+                "pairs": [asdict(pair) for pair in self.gpus.pairs],
+                "note": self.gpus.note,
+            },
             "reading": whole,
             "lifetime": asdict(self.lifetime) if self.lifetime else {},
             "chain": [asdict(link) for link in self.chain],
-            "notices": [],
+            "notices": [
+                {"id": n.id, "severity": n.severity, "what": n.what, "why": n.why, "fix": n.fix} for n in self.notices
+            ],
         }
 
 
@@ -69,26 +78,37 @@ def look(
         window_s: measure over so many seconds from now.
         say: told when the window begins.
     """
-    endpoint = Endpoint(normal_url(url)) if url else house.server.endpoint()
+    endpoint = Endpoint(normal_url(url)) if url else house.server.watched()
     with ThreadPoolExecutor(max_workers=3) as pool:
         gpus = pool.submit(_cards, house, endpoint)
         pages = pool.submit(_scrapes, endpoint, window_s, say)
         server = foreign_status(endpoint) if url and endpoint else house.server.status()
         page = pages.result()
         report = gpus.result()
-    base = None if url else _baseline(house)
+    foreign = bool(url) or server.state is State.FOREIGN
+    base = None if foreign else kept_page(house.server.baseline())
     counters = page.counters
     serving = server.state in SERVING and bool(counters)
+    facts = StartupFacts() if foreign else house.server.facts()
+    now = _reading(page, window_s, base) if serving else Reading()
+    life = lifetime(counters[-1], base) if serving else None
+    # A server elsewhere: the cards here are not its cards.
+    cards = None if url else report
+    seen = Look(time.monotonic(), server, cards, now if serving else None, life, facts)
     return Snapshot(
         server=server,
         gpus=report,
-        reading=_reading(page, window_s, base) if serving else Reading(),
-        lifetime=lifetime(counters[-1], base) if serving else None,
-        chain=chain(house.server.facts(), counters[-1] if counters else None)
-        if not url
-        else chain(StartupFacts(), None),
+        reading=now,
+        lifetime=life,
+        chain=_chain(house, counters[-1] if counters else None, cards, foreign=foreign),
+        notices=once(seen),
         problem=page.problem if server.state in (State.READY, State.STALLED, State.FOREIGN) else None,
     )
+
+
+def _chain(house: House, page: Counters | None, cards: GpuReport | None, *, foreign: bool) -> tuple[Link, ...]:
+    """What really runs; of a server that is not ours no log tells it."""
+    return chain(StartupFacts(), page) if foreign else house.server.chain(page, cards)
 
 
 def _reading(page: _Pages, window_s: float | None, base: Counters | None) -> Reading:
@@ -129,13 +149,3 @@ def _scrapes(endpoint: Endpoint | None, window_s: float | None, say: Callable[[s
     except ConsoleError as error:
         return _Pages(tuple(found), feed.reading().last, error)
     return _Pages(tuple(found), feed.reading().last)
-
-
-def _baseline(house: House) -> Counters | None:
-    page = house.server.baseline()
-    if page is None:
-        return None
-    try:
-        return read(parse(page), 0.0)
-    except ConsoleError:
-        return None

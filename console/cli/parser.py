@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from console import __version__
+from console.cli.lab_words import add_lab
 from console.errors import Exit
 
 _EPILOG = """\
@@ -59,7 +60,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
     _presets(add)
     _server(add)
-    _lab(add)
+    add_lab(add)
     verbs.add_parser("sim", help="the stand-in engine, with vllm serve's argv", add_help=False)
     return parser.parse_args(list(words))
 
@@ -82,6 +83,9 @@ def _presets(add: Add) -> None:
     show.add_argument("preset")
     show.add_argument("--set", action="append", default=[], metavar="K=V", dest="changes")
     show.add_argument("--json", action="store_true")
+    lint = add("lint", "lint", "run", "what is known to go wrong with a preset, and flags its vLLM does not know")
+    lint.add_argument("preset", nargs="?", help="all presets if left out")
+    lint.add_argument("--json", action="store_true")
 
 
 def _server(add: Add) -> None:
@@ -91,14 +95,24 @@ def _server(add: Add) -> None:
         "--set", action="append", default=[], metavar="K=V", dest="changes", help="an args key, env.X, server.X"
     )
     up.add_argument("--no-wait", action="store_true", help="return once the server process runs")
-    add("down", "server", "down", "stop the server, whole")
-    restart = add("restart", "server", "restart", "stop the server and start it again")
+    up.add_argument("--prove", action="store_true", help="then send one prompt of nearly the whole context")
+    down = add("down", "server", "down", "stop the server, whole")
+    down.add_argument("--drain", type=_seconds, metavar="S", help="first wait up to S seconds for running requests")
+    restart = add("restart", "server", "restart", "stop the server and start it again, or another preset")
     restart.add_argument("preset", nargs="?", help="another preset; else the one that runs")
+    restart.add_argument("--back", action="store_true", help="the preset that was ready last, as it was then")
+    restart.add_argument("--drain", type=_seconds, metavar="S", help="first wait up to S seconds for running requests")
     restart.add_argument("--no-wait", action="store_true")
+    doctor = add("doctor", "doctor", "doctor", "what of this machine a server depends on, each with a verdict")
+    doctor.add_argument("--json", action="store_true")
     status = add("status", "status", "status", "the server, the cards, the reading")
     status.add_argument("--json", action="store_true")
     status.add_argument("--window", type=_seconds, metavar="S", help="measure over the next S seconds")
+    status.add_argument("--chain", action="store_true", help="also what really runs, link by link, with its proof")
     status.add_argument("--url", default=argparse.SUPPRESS, help="a server elsewhere")
+    history = add("history", "history", "history", "what the servers of the last days did, recorded by the minute")
+    history.add_argument("--since", type=_span, default=7 * 86400.0, metavar="AGE", help="such as 90m, 12h, 7d")
+    history.add_argument("--json", action="store_true")
     logs = add("logs", "server", "logs", "the server's log")
     logs.add_argument("-f", "--follow", action="store_true")
     logs.add_argument("-n", "--lines", type=int, default=40, metavar="N")
@@ -109,22 +123,16 @@ def _server(add: Add) -> None:
     diagnose.add_argument("--json", action="store_true")
 
 
-def _lab(add: Add) -> None:
-    ab = add("ab", "lab", "ab", "A/B runs: mtp, chunk, aa, custom, a key of lab:; list, show, stop, adopt")
-    ab.add_argument("what", help="mtp | chunk | aa | custom | NAME | list | show ID | stop | adopt ID ARM")
-    ab.add_argument("rest", nargs="*", help=argparse.SUPPRESS)
-    ab.add_argument("--preset", help="the preset to vary; else the one that runs, else the default")
-    ab.add_argument("--rounds", type=int, metavar="N")
-    ab.add_argument("--size", choices=("small", "normal", "full"), help="how much work an arm gets in a round")
-    ab.add_argument("--quick", action="store_true", help="one small round: can only suggest")
-    ab.add_argument("--arms", metavar="A,B", help="chunk budgets, or numbers of speculative tokens")
-    ab.add_argument("--a", action="append", default=[], metavar="K=V", help="custom: the first arm")
-    ab.add_argument("--b", action="append", default=[], metavar="K=V", help="custom: the second arm")
-    ab.add_argument("--set", action="append", default=[], metavar="K=V", dest="changes", help="for both arms")
-    ab.add_argument("--seed", type=int)
-    ab.add_argument("--interrupt", action="store_true", help="even while the server answers requests")
-    ab.add_argument("--no-wait", action="store_true", help="return once the run lives")
-    ab.add_argument("--json", action="store_true")
+def _span(text: str) -> float:
+    """`90m`, `12h`, `7d` in seconds."""
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+    try:
+        value = float(text[:-1]) * units[text[-1:]]
+    except (ValueError, KeyError):
+        raise argparse.ArgumentTypeError(f"{text!r} is no age: write it as 90m, 12h or 7d") from None
+    if not 0 < value < 3e9:
+        raise argparse.ArgumentTypeError("an age above 0")
+    return value
 
 
 def _seconds(text: str) -> float:

@@ -9,8 +9,10 @@ import sys
 from typing import Any
 
 from console.cli.house import DEFAULT_PRESET, House
+from console.cli.plan import prospect
 from console.errors import Exit
 from console.presets import Preset, apply_overrides, argv, parse_assignments, shell_line
+from console.presets.buckets import measured
 from console.presets.command import own_env
 
 
@@ -52,28 +54,36 @@ def show(args: argparse.Namespace) -> int:
     """The exact command on stdout, copy-paste ready; with `--json` the resolved preset."""
     house = House.of(args)
     preset = apply_overrides(house.preset(args.preset), parse_assignments(args.changes))
+    started = measured(preset)
     if args.json:
-        whole = preset.to_json() | {"schema": 1, "argv": argv(preset), "shell": shell_line(preset)}
+        whole = preset.to_json() | {"schema": 1, "argv": argv(started), "shell": shell_line(started)}
+        whole |= prospect(preset).to_json()
         print(json.dumps(whole, indent=1))
         return Exit.OK
     print(f"# {preset.name}: {preset.description}")
     print(f"# from {preset.path}")
-    for name, value in own_env(preset).items():
-        shown = f'"${name}"' if name in preset.secrets else _quoted(value)
-        print(f"{name}={shown} \\")
-    print(_wrapped(argv(preset)))
+    print("\n".join(f"# {line}" for line in prospect(preset).lines()))
+    print("\n".join(command_lines(preset)))
     return Exit.OK
+
+
+def command_lines(preset: Preset) -> list[str]:
+    """The exact command, copy-paste ready, a variable or a flag a line; secrets as variables."""
+    variables = {
+        name: f'"${name}"' if name in preset.secrets else _quoted(value) for name, value in own_env(preset).items()
+    }
+    return [*(f"{name}={value} \\" for name, value in variables.items()), *_wrapped(argv(measured(preset)))]
 
 
 def _quoted(value: str) -> str:
     return shlex.quote(value)
 
 
-def _wrapped(words: list[str]) -> str:
+def _wrapped(words: list[str]) -> list[str]:
     """One flag a line, joined by backslashes."""
     lines: list[list[str]] = [[]]
     for word in words:
         if word.startswith("--"):
             lines.append([])
         lines[-1].append(_quoted(word))
-    return " \\\n    ".join(" ".join(line) for line in lines)
+    return " \\\n    ".join(" ".join(line) for line in lines).split("\n")

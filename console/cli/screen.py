@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
+import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from console.cli.house import DEFAULT_PRESET, House
-from console.endpoint import Endpoint, normal_url
 from console.errors import UsageError
-from console.gpu.sample import GpuSource
-from console.presets import Preset
-from console.tui.services import Services
+
+if TYPE_CHECKING:
+    from console.endpoint import Endpoint
+    from console.gpu.sample import GpuSource
+    from console.lab.plan import Plan
+    from console.presets import Preset
+    from console.server.life import Server
+    from console.tui.preset_page import Inspection
+    from console.tui.services import Say, Services
 
 
 def tui(args: argparse.Namespace) -> int:
@@ -30,22 +38,41 @@ def tui(args: argparse.Namespace) -> int:
             "it cannot move its cursor",
             "set TERM to what the terminal is, for example `TERM=xterm-256color`",
         )
+    # Imports make many objects and no garbage: looking for it meanwhile costs a tenth of the time to the first frame.
+    gc.disable()
     from console.tui.app import run
 
-    watched = Endpoint(normal_url(args.url)) if args.url else None
+    watched = None
+    if args.url:
+        from console.endpoint import Endpoint, normal_url
+
+        watched = Endpoint(normal_url(args.url))
     return run(services(House.of(args), watched, low_bandwidth=args.low_bandwidth))
 
 
 def services(house: House, watched: Endpoint | None = None, *, low_bandwidth: bool = False) -> Services:
-    """What the screens need, from the floors below."""
+    """What the screens need, from the floors below; each is imported by the call that needs it."""
+    from console.tui.services import Services
+
+    turn = threading.Lock()
+
+    def open_server() -> Server:
+        with turn:
+            return house.server
 
     def open_gpus() -> GpuSource:
         return house.gpus(house.server.endpoint() if house.demo else None)
 
-    def start_run(kind: str, preset: Preset) -> str:
-        from console.cli.lab import start_one_key_run
+    def plan_run(kind: str, preset: Preset) -> Plan:
+        from console.cli.lab import plan_one_key_run
 
-        return start_one_key_run(house, kind, preset)
+        return plan_one_key_run(house, kind, preset)
+
+    def start_run(plan: Plan) -> str:
+        from console.lab.launch import launch
+
+        # The question has named what is cut off.
+        return launch(house.paths, plan, interrupt=True)
 
     def stop_run() -> None:
         from console.lab.control import stop_run as stop
@@ -57,16 +84,49 @@ def services(house: House, watched: Endpoint | None = None, *, low_bandwidth: bo
 
         return write(house.paths, run_id, arm)
 
+    def inspect(preset: Preset) -> Inspection:
+        return inspection(house, preset)
+
+    def probe_prefix(say: Say) -> str:
+        from console.cli.probe import prefix_probe
+
+        return prefix_probe(house, say).sentence
+
     return Services(
         paths=house.paths,
-        server=house.server,
+        open_server=open_server,
         catalog=house.catalog,
         open_gpus=open_gpus,
+        plan_run=plan_run,
         start_run=start_run,
         stop_run=stop_run,
         adopt=adopt,
+        inspect=inspect,
+        probe_prefix=probe_prefix,
         demo=house.demo,
         watched=watched,
         default_preset=DEFAULT_PRESET,
         low_bandwidth=low_bandwidth,
+    )
+
+
+def inspection(house: House, preset: Preset) -> Inspection:
+    """A preset from all sides, against the one that runs."""
+    from console.cli.plan import prospect
+    from console.cli.presets import command_lines
+    from console.lint import Ground, lint
+    from console.presets.installed import flags
+    from console.tui.preset_page import Inspection
+
+    seen = prospect(preset)
+    vllm = seen.vllm
+    known = flags(vllm, house.paths.cache) if vllm is not None and not vllm.stand_in else None
+    ground = Ground(vllm.version if vllm else None, known, seen.memory, seen.hybrid)
+    running = house.server.preset() if house.server.endpoint() is not None else None
+    return Inspection(
+        preset=preset,
+        running=running if running is not None and running.name != preset.name else None,
+        findings=lint(preset, ground),
+        prospect=tuple(seen.lines()),
+        command=tuple(command_lines(preset)),
     )

@@ -14,6 +14,7 @@ from console.presets import Preset, apply_overrides, parse_assignments
 from console.server.log import follow, redact, tail
 from console.server.run_lock import run_is_live
 from console.server.status import Diagnosis, ServerStatus, State
+from console.server.stop import StopReport
 
 _FOLLOW_EVERY_S = 0.25
 
@@ -32,56 +33,95 @@ def up(args: argparse.Namespace) -> int:
     same = running.preset == preset.name and not args.changes
     if same and running.state is State.READY:
         say(f"{preset.name} is ready already")
-        print(running.url)
-        return Exit.OK
-    if same and running.state is State.STARTING:
-        return _see_through(house, preset, wait=not args.no_wait)
-    return _start(house, preset, wait=not args.no_wait)
-
-
-def _start(house: House, preset: Preset, *, wait: bool) -> int:
+        return _prove(house, running.url) if args.prove else _ready(running.url)
     try:
-        house.server.start(preset)
+        if not (same and running.state is State.STARTING):
+            house.server.start(preset)
+        if args.no_wait:
+            say(f"{preset.name} starts; `qwen-console status` shows how far it is, `qwen-console down` stops it")
+            return Exit.OK
+        last = _watch(house, preset)
+        return _prove(house, last.url) if args.prove else _ready(last.url)
     except KeyboardInterrupt:
         return _left_alone(preset)
-    return _see_through(house, preset, wait=wait)
+
+
+def _ready(url: str | None) -> int:
+    print(url)
+    return Exit.OK
 
 
 def _left_alone(preset: Preset) -> int:
-    say(f"\nleft alone: if {preset.name} was started, it goes on; `qwen-console down` stops it")
+    say(f"\nleft alone: {preset.name} goes on; `qwen-console status` shows it, `qwen-console down` stops it")
     return Exit.INTERRUPTED
 
 
-def _see_through(house: House, preset: Preset, *, wait: bool) -> int:
-    """Watch a start, whoever began it."""
-    if not wait:
-        say(f"{preset.name} starts; `qwen-console status` shows how far it is, `qwen-console down` stops it")
-        return Exit.OK
-    try:
-        return _watch(house, preset)
-    except KeyboardInterrupt:
-        return _left_alone(preset)
+def _prove(house: House, url: str | None) -> int:
+    """One prompt of nearly the whole context, and what the cards had left."""
+    from console.server.prove import prove
+
+    proof = prove(house.server, lambda: house.gpus(house.server.endpoint() if house.demo else None), say)
+    margin = f", {units.gib(proof.margin)} of VRAM left" if proof.margin is not None else ""
+    say(f"proved: {proof.prompt_tokens:,} tokens answered in {units.duration(proof.seconds)}{margin}")
+    return _ready(url)
 
 
-def _watch(house: House, preset: Preset) -> int:
-    began = time.monotonic()
-    simulated = " SIMULATED" if preset.simulated else ""
-    say(f"starting {preset.name}{simulated}")
-    last = ServerStatus()
-    for now in house.server.follow_start():
-        last = now
+def _watch(house: House, preset: Preset) -> ServerStatus:
+    """Stream the phases of a start, whoever began it; the ready server.
+
+    Raises:
+        ConsoleError: it did not become ready.
+    """
+    watched, last = _Watched(preset), ServerStatus()
+    for last in house.server.follow_start():
+        watched.tell(last)
+    if last.state is not State.READY:
+        raise failure(preset.name, last)
+    watched.done(last)
+    return last
+
+
+class _Watched:
+    """A start on stderr, a line a change; it begins with the first."""
+
+    def __init__(self, preset: Preset) -> None:
+        self._preset = preset
+        self._began: float | None = None
+        self._said: set[str] = set()
+
+    def tell(self, now: ServerStatus) -> None:
+        """One change."""
+        if self._began is None:
+            self._began = time.monotonic()
+            say(f"starting {self._preset.name}{' SIMULATED' if self._preset.simulated else ''}")
         if now.phase and now.state in (State.STARTING, State.READY):
             detail = f" · {now.detail}" if now.detail else ""
-            say(f"{time.monotonic() - began:7.1f} s  {now.phase.value}{detail}")
-    if last.state is State.READY:
-        say(f"ready in {units.duration(time.monotonic() - began)}: model {last.model}, vLLM {last.version or units.NA}")
-        print(last.url)
-        return Exit.OK
-    raise failure(preset.name, last)
+            left = f" · about {units.duration(now.eta_s)} left" if now.eta_s and now.state is State.STARTING else ""
+            say(f"{time.monotonic() - self._began:7.1f} s  {now.phase.value}{detail}{left}")
+        if now.state is State.STARTING:
+            self._once(f"note: {now.note}" if now.note else "")
+            self._once(now.silence or "")
+            found = now.diagnosis
+            self._once(f"{found.cause}: {found.what}\n  why: {found.why}\n  fix: {found.fix}" if found else "")
+
+    def _once(self, text: str) -> None:
+        if text and text not in self._said:
+            self._said.add(text)
+            say("\n".join(f"           {line}" for line in text.splitlines()))
+
+    def done(self, ready: ServerStatus) -> None:
+        """It is ready."""
+        took = units.duration(time.monotonic() - (self._began or time.monotonic()))
+        say(f"ready in {took}: model {ready.model}, vLLM {ready.version or units.NA}")
 
 
 def failure(name: str, status: ServerStatus) -> ConsoleError:
     """A start that did not end in ready, as the error its user reads."""
+    if status.state is State.STOPPED:
+        why = "another console asked for it, or a signal to its keeper"
+        return ConsoleError(
+            f"{name} did not become ready: it was stopped meanwhile", why, "`qwen-console up` starts it"
+        )
     found = status.diagnosis or Diagnosis("unknown", "the server is not running", status.note or "", "")
     why = "\n       ".join([found.why, *found.evidence]) if found.why else "\n       ".join(found.evidence)
     log = f"{found.fix}\n  log: {status.log}" if status.log else found.fix
@@ -91,34 +131,91 @@ def failure(name: str, status: ServerStatus) -> ConsoleError:
 
 
 def down(args: argparse.Namespace) -> int:
-    """Stop the server, whole."""
+    """Stop the server, whole; with `--drain` after it has answered what it was asked."""
     house = House.of(args)
     _refuse_during_a_run(house)
-    return _stop(house)
+    if args.drain is not None and not _drained(house, args.drain):
+        return Exit.INTERRUPTED
+    return _told(house.server.stop(on_event=say))
 
 
-def _stop(house: House) -> int:
-    report = house.server.stop(on_event=say)
+def _drained(house: House, limit_s: float) -> bool:
+    """Wait for the requests in flight; `False` when its user broke that off, and nothing was stopped."""
+    try:
+        end = house.server.drain(limit_s, say)
+    except KeyboardInterrupt:
+        say("\nnot stopped: the server goes on")
+        return False
+    if end is None:
+        return True
+    if end.left is None:
+        say(f"how many requests run cannot be told ({end.why}): stopping now")
+    elif end.left:
+        say(f"requests still in flight after {units.duration(end.seconds)}: {end.left}; they are cut off")
+    else:
+        say(f"no request is in flight (waited {units.duration(end.seconds)})")
+    return True
+
+
+def _told(report: StopReport) -> int:
+    """A stop's report, in words.
+
+    Raises:
+        ConsoleError: something stays.
+    """
+    for note in report.notes:
+        say(f"note: {note}")
     if report.left:
-        left = "; ".join(f"pid {pid}: {reason}" for pid, reason in report.left)
-        raise ConsoleError(
-            "the server is not wholly stopped", left, "see these processes; `qwen-console down` tries again"
-        )
+        left = "; ".join(f"pid {pid}: {reason}" if pid else reason for pid, reason in report.left)
+        fix = "see these processes; `qwen-console down` tries again"
+        raise ConsoleError("the server is not wholly stopped", left, fix)
     say(f"stopped in {units.duration(report.seconds)}{' (it had to be killed)' if report.escalated else ''}")
     return Exit.OK
 
 
 def restart(args: argparse.Namespace) -> int:
-    """Stop what runs, then start it (or another preset) again."""
+    """Stop what runs, then start it again, or another preset; says how to go back when that does not come up."""
+    from console.server.switch import stop_before, switch
+
     house = House.of(args)
     _refuse_during_a_run(house)
+    preset = _wanted(house, args)
+    if args.drain is not None and not _drained(house, args.drain):
+        return Exit.INTERRUPTED
+    if args.no_wait:
+        stop_before(house.server, preset, say)
+        house.server.start(preset)
+        say(f"{preset.name} starts; `qwen-console status` shows how far it is, `qwen-console down` stops it")
+        return Exit.OK
+    watched = _Watched(preset)
+    try:
+        end = switch(house.server, preset, say=say, tell=watched.tell)
+    except KeyboardInterrupt:
+        return _left_alone(preset)
+    if end.ok:
+        watched.done(end.status)
+        return _ready(end.status.url)
+    error = end.error or failure(preset.name, end.status)
+    if end.back is not None:
+        error.fix += f"\n  go back: `qwen-console restart --back` starts {end.back.name} again, which was ready last"
+    raise error
+
+
+def _wanted(house: House, args: argparse.Namespace) -> Preset:
+    """Which preset a restart is about.
+
+    Raises:
+        NothingError: none runs, none was named.
+    """
+    if args.back:
+        worked = house.server.worked()
+        if worked is None:
+            raise NothingError("no preset was ready yet", "", "start one: `qwen-console up PRESET`")
+        return worked
     running = house.server.preset()
     if args.preset is None and running is None:
         raise NothingError("no server runs", "", "start one: `qwen-console up PRESET`")
-    preset = house.preset(args.preset) if args.preset or running is None else running
-    if house.server.status(probe=False).state not in (State.STOPPED, State.FAILED):
-        _stop(house)
-    return _start(house, preset, wait=not args.no_wait)
+    return house.preset(args.preset) if args.preset or running is None else running
 
 
 def _refuse_during_a_run(house: House) -> None:

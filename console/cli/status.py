@@ -10,9 +10,14 @@ from console.cli.house import House
 from console.cli.look import SERVING, Snapshot, look
 from console.cli.server import say
 from console.errors import Exit
-from console.gpu.sample import GpuSample
+from console.gpu.sample import GpuReport, GpuSample
 from console.metrics.reading import Distribution, Reading
+from console.notices import Severity
+from console.server.chain import Link
 from console.server.status import ServerStatus, State
+
+_PROOF_CHARS = 150
+_MARKS = {Severity.BAD: "✖", Severity.WARN: "▲", Severity.INFO: "·"}
 
 
 def status(args: argparse.Namespace) -> int:
@@ -21,7 +26,7 @@ def status(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(snapshot.to_json(), indent=1))
     else:
-        print("\n".join(text(snapshot)))
+        print("\n".join([*text(snapshot), *chain_lines(snapshot.chain, whole=args.chain)]))
     return Exit.OK
 
 
@@ -33,14 +38,39 @@ def text(snapshot: Snapshot) -> list[str]:
         lines += [f"  {server.diagnosis.what}", f"  why: {server.diagnosis.why}", f"  fix: {server.diagnosis.fix}"]
     if server.note:
         lines.append(f"  note: {server.note}")
-    lines += [_card_line(card) for card in snapshot.gpus.cards]
-    if snapshot.gpus.problem:
-        lines.append(f"cards: {snapshot.gpus.problem}")
+    if server.silence:
+        lines.append(f"  {server.silence}")
+    if server.prefill_s:
+        lines.append(f"  a long prompt is being read, for {units.duration(server.prefill_s)} now")
+    lines += card_lines(snapshot.gpus)
     if snapshot.problem:
         lines.append("\n".join(snapshot.problem.lines()))
     if server.state in SERVING:
         lines += _reading_lines(snapshot.reading, snapshot.lifetime)
+    for notice in snapshot.notices:
+        lines += [f"{_MARKS[notice.severity]} {notice.what}", f"  why: {notice.why}", f"  fix: {notice.fix}"]
     return lines
+
+
+def chain_lines(links: tuple[Link, ...], *, whole: bool) -> list[str]:
+    """What really runs: all of it with its proof, or in short what is worth a look."""
+    if whole:
+        width = max(len(link.link) for link in links)
+        lines = ["what really runs:"]
+        for link in links:
+            lines.append(f"  {link.verdict:<7} {link.link:<{width}}  {link.value}")
+            lines += [
+                f"  {'':<{width + 8}}  {word}"
+                for word in (units.clip(link.evidence, _PROOF_CHARS), link.fix and f"fix: {link.fix}")
+                if word
+            ]
+        return lines
+    known = [link for link in links if link.verdict != "unknown"]
+    if not known:
+        return []
+    look = [link for link in known if link.verdict == "look"]
+    lines = [f"chain: {len(known) - len(look)} links ok, {len(look)} to look at (`qwen-console status --chain`)"]
+    return lines + [f"  {link.link}: {link.value}" for link in look]
 
 
 def _headline(server: ServerStatus) -> str:
@@ -57,7 +87,24 @@ def _headline(server: ServerStatus) -> str:
         words.append(f"vLLM {server.version}")
     if server.uptime_s is not None and server.state in SERVING:
         words.append(f"up {units.duration(server.uptime_s)}")
+    if server.restart_in_s:
+        words.append(f"starts again in {units.duration(server.restart_in_s)}")
+    if server.eta_s is not None:
+        words.append(f"about {units.duration(server.eta_s)} left ({units.percent(server.progress, 0)} done)")
     return " · ".join(words)
+
+
+def card_lines(report: GpuReport) -> list[str]:
+    """The cards, what they have in common, and why there are none."""
+    lines = [_card_line(card) for card in report.cards]
+    lines += [f"  card {card.index}: {card.note}" for card in report.cards if card.note]
+    system = [f"driver {report.driver}" if report.driver else "", f"CUDA {report.cuda}" if report.cuda else ""]
+    for pair in report.pairs:
+        p2p = {True: "yes", False: f"no ({pair.p2p_status})", None: units.NA}[pair.p2p]
+        system.append(f"P2P {pair.a}-{pair.b} {p2p}" + (f" over {pair.path}" if pair.path else ""))
+    if any(system):
+        lines.append(f"cards: {' · '.join(part for part in system if part)}")
+    return lines + [f"cards: {text}" for text in (report.note, report.problem) if text]
 
 
 def _card_line(card: GpuSample) -> str:
@@ -72,6 +119,12 @@ def _card_line(card: GpuSample) -> str:
         units.number(card.power_w, 0, " W"),
         units.number(card.temp_c, 0, " °C"),
     ]
+    if card.throttle:
+        parts.append(f"held down: {', '.join(card.throttle)}")
+    if card.display:
+        parts.append("display attached")
+    if card.visible is False:
+        parts.append("outside CUDA_VISIBLE_DEVICES")
     return f"{name}: {' · '.join(parts)}"
 
 

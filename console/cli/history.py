@@ -1,0 +1,98 @@
+"""`history`: what the servers of the last days did, by boot, from what was recorded by the minute."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from console import units
+from console.cli.house import House
+from console.cli.server import say
+from console.errors import Exit
+from console.server.history import BootHistory, read_history
+from console.server.minutes import history_path
+from console.server.state import read_json, recorder_path
+
+
+def history(args: argparse.Namespace) -> int:
+    """Boots on stdout, the newest first."""
+    house = House.of(args)
+    since = time.time() - args.since
+    found = read_history(history_path(house.paths.state), since)
+    note = _note(house)
+    if args.json:
+        whole = {"schema": 1, "since": _utc(since), "problem": found.problem, "note": note}
+        print(json.dumps(whole | {"boots": [_boot_json(boot) for boot in found.boots]}, indent=1))
+        return Exit.OK
+    for text in (found.problem, note):
+        if text:
+            say(text)
+    if not found.boots and not found.problem:
+        say(f"nothing was recorded in the last {units.duration(args.since)}")
+    print("\n".join(line for boot in found.boots for line in _boot_text(boot)), end="\n" if found.boots else "")
+    return Exit.OK
+
+
+def _note(house: House) -> str | None:
+    """What became of the recorder of the server on record, where something did."""
+    raw, _ = read_json(recorder_path(house.paths.server_record))
+    record = house.server.record()
+    return str(raw.get("note")) if raw and record and raw.get("life") == record.life else None
+
+
+def _utc(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+
+
+def _local(at: float) -> str:
+    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def _boot_json(found: BootHistory) -> dict[str, Any]:
+    boot = asdict(found.boot) | {"started": _utc(found.boot.started), "simulated": bool(found.boot.simulated)}
+    return {
+        **boot,
+        "first": _utc(found.first),
+        "last": _utc(found.last),
+        "totals": asdict(found.totals),
+        "cards": [asdict(card) for card in found.cards],
+        "minutes": [_minute_json(found, i) for i in range(len(found.rows))],
+    }
+
+
+def _minute_json(found: BootHistory, index: int) -> dict[str, Any]:
+    row = found.rows[index]
+    values = {name: value for name, value in asdict(row).items() if name not in ("life", "at")}
+    cards = [
+        {name: value for name, value in asdict(card).items() if name not in ("life", "at")}
+        for card in found.card_rows
+        if card.at == row.at
+    ]
+    return {"at": _utc(row.at), **values, "cards": cards}
+
+
+def _boot_text(found: BootHistory) -> list[str]:
+    total, boot = found.totals, found.boot
+    name = f"{boot.preset or units.NA}{' SIMULATED' if boot.simulated else ''} · vLLM {boot.version or units.NA}"
+    head = f"{_local(found.first)} to {_local(found.last + 60)} · {name} · boot {boot.life[:8]}"
+    lines = [
+        head,
+        f"  {units.count(total.requests)} requests · TTFT {units.seconds(total.ttft_s)} · TPOT "
+        f"{units.seconds(total.tpot_s)} · gap {units.seconds(total.itl_s)} · best minute "
+        f"{units.per_second(total.generation_tokens_per_s)}",
+        f"  prefix hit rate {units.percent(total.prefix_hit_rate)} · cached {units.count(total.cached_tokens)} · "
+        f"computed {units.count(total.computed_tokens)} · generated {units.count(total.generation_tokens)} tokens",
+    ]
+    if total.acceptance_rate is not None:
+        lines[-1] += f" · MTP acceptance {units.percent(total.acceptance_rate)}"
+    lines += [
+        f"  card {card.card}: VRAM peak {units.gib(card.vram_peak_bytes)} · PCIe up to tx "
+        f"{units.rate(card.pcie_tx_bytes_per_s)} rx {units.rate(card.pcie_rx_bytes_per_s)} · "
+        f"{units.number(card.power_w, 0, ' W')} · {units.number(card.temp_max_c, 0, ' °C')}"
+        for card in found.cards
+    ]
+    return lines

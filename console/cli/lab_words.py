@@ -1,0 +1,56 @@
+"""The words of `ab` and `probe`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+Add = Callable[[str, str, str, str], argparse.ArgumentParser]
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def add_lab(add: Add) -> None:
+    """`ab` and `probe`."""
+    ab = add("ab", "lab", "ab", "A/B runs: mtp, chunk, prefix, aa, custom, a key of lab:; list, show, resume, adopt …")
+    ab.add_argument(
+        "what",
+        help="mtp | chunk | prefix | graphs | aa | custom | NAME | "
+        "replay FILE.jsonl | list | show ID | compare [ID …] | resume ID | stop | adopt ID ARM",
+    )
+    ab.add_argument("rest", nargs="*", help=argparse.SUPPRESS)
+    ab.add_argument("--preset", help="the preset to vary; else the one that runs, else the default")
+    ab.add_argument("--rounds", type=int, metavar="N", help="starts of every arm, at most")
+    ab.add_argument("--size", choices=("small", "normal", "full"), help="how much work an arm gets in a round")
+    ab.add_argument("--quick", action="store_true", help="one small round: can only suggest")
+    ab.add_argument("--time-budget", type=span, metavar="T", help="size and rounds that fit, such as 45m or 2h")
+    ab.add_argument("--all-rounds", action="store_true", help="go on to the last round even if the verdict is settled")
+    ab.add_argument("--workloads", metavar="A,B", help="some of agent, decode, interference, concurrent, replay")
+    ab.add_argument("--replay", type=Path, metavar="FILE.jsonl", help="your own recorded requests as a workload")
+    ab.add_argument("--arms", metavar="A,B", help="chunk budgets, or numbers of speculative tokens")
+    ab.add_argument("--a", action="append", default=[], metavar="K=V", help="custom: the first arm")
+    ab.add_argument("--b", action="append", default=[], metavar="K=V", help="custom: the second arm")
+    ab.add_argument("--set", action="append", default=[], metavar="K=V", dest="changes", help="for both arms")
+    ab.add_argument("--seed", type=int)
+    ab.add_argument("--interrupt", action="store_true", help="even while the server answers requests")
+    ab.add_argument("--no-wait", action="store_true", help="return once the run lives")
+    ab.add_argument("--dry-run", action="store_true", help="say what would be done, and how long it would take")
+    ab.add_argument("--json", action="store_true")
+    probe = add("probe", "probe", "probe", "the prefix cache tested on the running server; two requests held together")
+    probe.add_argument("what", choices=("prefix", "layout"), help="prefix | layout A.json B.json")
+    probe.add_argument("files", nargs="*", type=Path, metavar="FILE")
+    probe.add_argument("--blocks", type=int, default=3, metavar="K", help="prefix: whole cache blocks of the prompt")
+    probe.add_argument("--block-tokens", type=int, metavar="N", help="the cache block, where the server does not tell")
+    probe.add_argument("--json", action="store_true")
+
+
+def span(text: str) -> float:
+    """`90`, `90s`, `45m` or `2h` in seconds."""
+    unit = _UNITS.get(text[-1:].lower())
+    try:
+        value = float(text[:-1] if unit else text) * (unit or 1.0)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no span of time: write it as 45m or 2h") from None
+    if not 1 <= value <= 30 * 86400:
+        raise argparse.ArgumentTypeError("a time from a second to a month")
+    return value
