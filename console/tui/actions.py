@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from console.errors import NothingError
-from console.server.status import ServerStatus, State
+from console.server.status import ServerStatus
 
 if TYPE_CHECKING:
+    from console.lab.plan import Plan
     from console.presets import Preset
-    from console.tui.services import Services
+    from console.server.stop import StopReport
+    from console.tui.services import Say, Services
 
-Say = Callable[[str], None]
 Tell = Callable[[ServerStatus], None]
+
+
+_DRAIN_S = 600.0
+
+
+class _EnoughError(Exception):
+    """The user does not wait for the requests in flight any longer."""
 
 
 class Actions:
@@ -29,6 +39,8 @@ class Actions:
         self._services = services
         self._say = say
         self._tell = tell
+        self.enough = threading.Event()
+        """Set: do not wait for requests in flight any longer."""
 
     def start(self, preset: Preset) -> str | None:
         """Start a preset and see it ready, or see why not."""
@@ -46,18 +58,32 @@ class Actions:
     def stop(self) -> str | None:
         """Stop the server whole; what stays behind is told with its reason."""
         self._say("stopping the server")
-        report = self._services.server.stop(on_event=self._say)
-        if report.left:
-            return "still there: " + "; ".join(f"{f'pid {pid}: ' if pid else ''}{why}" for pid, why in report.left)
-        return None
+        return _left(self._services.server.stop(on_event=self._say))
+
+    def drain_and_stop(self) -> str | None:
+        """Wait until no request is in flight, or the user will not wait any longer; then stop."""
+        self.enough.clear()
+        with suppress(_EnoughError):
+            self._services.server.drain(_DRAIN_S, self._drained)
+        return self.stop()
+
+    def _drained(self, text: str) -> None:
+        self._say(f"{text}; x stops it now")
+        if self.enough.is_set():
+            raise _EnoughError
 
     def switch(self, preset: Preset) -> str | None:
-        """Stop what runs, if it still does, and start another preset."""
-        if self._services.server.status(probe=False).state not in (State.STOPPED, State.FAILED):
-            left = self.stop()
-            if left:
-                return left
-        return self.start(preset)
+        """Stop what runs, if anything does, and start another preset; the status tells how that went."""
+        from console.server.switch import switch
+
+        end = switch(self._services.server, preset, say=self._say, tell=self._tell)
+        if end.error is not None:
+            raise end.error
+        return None
+
+    def go_back(self, preset: Preset) -> str | None:
+        """Start what was ready last."""
+        return self.switch(preset)
 
     def restart(self, name: str) -> str | None:
         """Stop what runs, if it still does, and start the same preset again, as it is written now."""
@@ -68,11 +94,16 @@ class Actions:
             )
         return self.switch(found)
 
-    def run(self, kind: str, preset: Preset) -> str | None:
-        """Begin an A/B run; it goes on by itself."""
-        self._say(f"planning the {kind} run")
-        self._services.start_run(kind, preset)
+    def run(self, plan: Plan) -> str | None:
+        """Begin the A/B run that was shown; it goes on by itself."""
+        self._say(f"starting the {plan.kind} run")
+        self._services.start_run(plan)
         return None
+
+    def probe(self) -> str | None:
+        """Test the prefix cache; the verdict is told."""
+        self._say("sending one prompt three times")
+        return self._services.probe_prefix(self._say)
 
     def stop_run(self) -> str | None:
         """End the A/B run; the lab puts back what ran before."""
@@ -84,3 +115,10 @@ class Actions:
         """Write the winner as a preset."""
         path = self._services.adopt(run_id, arm)
         return f"wrote {path}"
+
+
+def _left(report: StopReport) -> str | None:
+    """What a stop left behind."""
+    if not report.left:
+        return None
+    return "still there: " + "; ".join(f"{f'pid {pid}: ' if pid else ''}{why}" for pid, why in report.left)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
 from textual.app import App
-from textual.message import Message
+from textual.screen import Screen
 
 from console.errors import ConsoleError
 from console.server.status import ServerStatus, State
 from console.tui import run_lines
 from console.tui.actions import Actions
 from console.tui.commands import COMMANDS, Bindings, Command, ConsoleCommands, bindings_everywhere
+from console.tui.driver import ThriftyDriver
 from console.tui.farewell import crash_report, farewell
 from console.tui.intents import Intents
 from console.tui.leaving import Leaving
@@ -26,6 +28,7 @@ from console.tui.messages import (
     CatalogSeen,
     Ended,
     LogSeen,
+    NoticesSeen,
     PollFailed,
     ReadingLost,
     ReadingSeen,
@@ -33,21 +36,22 @@ from console.tui.messages import (
     Said,
     StatusSeen,
 )
-from console.tui.pollers import Poller, in_thread
+from console.tui.pollers import in_thread
+from console.tui.rhythm import Rhythm
 from console.tui.screens.dashboard import Dashboard
+from console.tui.screens.explain import Explain
 from console.tui.screens.modal import Trouble
-from console.tui.screens.pager import Pager
+from console.tui.screens.pager import Page
 from console.tui.situation import Situation
 from console.tui.sources import Sources
 from console.tui.theme import CALM
 
 if TYPE_CHECKING:
+    from console.notices import Rings
     from console.tui.services import Services
 
-_MOVING = (State.STARTING, State.STOPPING)
-_SLOW = 3.0
-"""With `--low-bandwidth` every source is looked at this many times less often."""
 _REFUSAL_S = 5.0
+_TOAST_S = 8.0
 
 
 class ConsoleApp(App[int]):
@@ -61,7 +65,7 @@ class ConsoleApp(App[int]):
 
     def __init__(self, services: Services) -> None:
         # Said before Textual chooses its filters: under NO_COLOR it would else paint black on black.
-        super().__init__(ansi_color=True)
+        super().__init__(ansi_color=True, driver_class=ThriftyDriver)
         self.services = services
         self.animation_level = "none"
         self.register_theme(CALM)
@@ -69,8 +73,9 @@ class ConsoleApp(App[int]):
         self.situation = Situation(watching=services.watched is not None)
         self.dashboard = Dashboard(simulated=services.demo, default_preset=services.default_preset)
         self.actions = Actions(services, self._say, self._tell)
-        self._sources = Sources(services)
-        self._pollers = self._make_pollers()
+        self._rings: Rings | None = None
+        self.sources = Sources(services)
+        self._rhythm = Rhythm(self.sources, lambda: self.situation.status.state, low_bandwidth=services.low_bandwidth)
         self._intents = Intents(self)
         self._leaving = Leaving(self)
         self._followed = False
@@ -79,6 +84,20 @@ class ConsoleApp(App[int]):
     def simulated(self) -> bool:
         """Whether figures on the screen come from the stand-in engine."""
         return self.dashboard.simulated
+
+    @property
+    def rings(self) -> Rings:
+        """The series behind the graphs."""
+        if self._rings is None:
+            from console.notices import Rings
+
+            self._rings = Rings()
+        return self._rings
+
+    @property
+    def _front(self) -> Screen[Any] | None:
+        """The screen that is seen; on the way out there is none."""
+        return self.screen_stack[-1] if self.screen_stack else None
 
     def get_default_screen(self) -> Dashboard:
         return self.dashboard
@@ -94,45 +113,22 @@ class ConsoleApp(App[int]):
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
-        self.app_suspend_signal.subscribe(self, lambda _: self._each(Poller.pause))
+        gc.freeze()
+        gc.enable()
+        self.app_suspend_signal.subscribe(self, lambda _: self._rhythm.pause())
         self.app_resume_signal.subscribe(self, lambda _: self._resume())
-        for poller in self._pollers.values():
-            self.run_worker(
-                poller.run(self.dashboard.post_message, self._poll_failed),
-                name=poller.name,
-                group=poller.name,
-                exit_on_error=False,
-            )
+        self._rhythm.begin(self, self.dashboard.post_message, self._poll_failed)
 
     def _resume(self) -> None:
         """Back from a suspension: the terminal has forgotten everything, and Textual paints only what changed."""
-        self._each(Poller.resume)
+        self._rhythm.resume()
+        self.paint_anew()
+
+    def paint_anew(self) -> None:
+        """The terminal may show anything now: send the whole screen."""
+        if isinstance(self._driver, ThriftyDriver):
+            self._driver.forget()
         self.screen.refresh(layout=True)
-
-    def _make_pollers(self) -> dict[str, Poller]:
-        pace = _SLOW if self.services.low_bandwidth else 1.0
-        sources = self._sources
-
-        def usual(seconds: float) -> Callable[[], float]:
-            return lambda: seconds * pace
-
-        def status_pace() -> float:
-            # A look reads /proc and asks /health: half as often where nothing is expected to change.
-            return 0.5 if self.situation.status.state in _MOVING else 2.0 * pace
-
-        looks: tuple[tuple[str, Callable[[], float], Callable[[], Message | None]], ...] = (
-            ("status", status_pace, sources.status),
-            ("presets", usual(20.0), sources.catalog),
-            ("cards", usual(1.0), sources.cards),
-            ("reading", usual(1.0), sources.reading),
-            ("log", usual(1.0), sources.log),
-            ("run", usual(1.0), sources.run),
-        )
-        return {name: Poller(name, period, look) for name, period, look in looks}
-
-    def _each(self, do: Callable[[Poller], None]) -> None:
-        for poller in self._pollers.values():
-            do(poller)
 
     def _poll_failed(self, source: str, error: BaseException) -> None:
         if isinstance(error, ConsoleError):
@@ -161,9 +157,9 @@ class ConsoleApp(App[int]):
         self.dashboard.tell_note("refused", why)
         self.set_timer(_REFUSAL_S, partial(self.dashboard.tell_note, "refused", ""))
 
-    def act(self, title: str, job: Callable[[], str | None]) -> None:
+    def act(self, title: str, job: Callable[[], str | None], *, draining: bool = False) -> None:
         """Do a long job in a worker; one at a time, its progress on the notice line, its error in a box."""
-        self.know(acting=title)
+        self.know(acting=title, draining=draining)
         self.run_worker(self._act(title, job), name=title, group="action", exit_on_error=False)
 
     async def _act(self, title: str, job: Callable[[], str | None]) -> None:
@@ -196,9 +192,9 @@ class ConsoleApp(App[int]):
     @on(StatusSeen)
     def _learn_status(self, event: StatusSeen) -> None:
         before = self.situation.status
-        self.know(status=event.status, known=True)
+        self.know(status=event.status, back=event.back, known=True)
         if (before.state, before.pid) != (event.status.state, event.status.pid):
-            self._each(Poller.poke)
+            self._rhythm.poke()
         if event.status.state is State.STARTING and not self._followed and not self.situation.acting:
             # Somebody has to apply the ready-timeout to a start that was begun before this console came.
             self._follow_found_start()
@@ -213,6 +209,7 @@ class ConsoleApp(App[int]):
         now = event.reading
         known = now is not None and now.running is not None
         self.know(requests=(now.running or 0) + (now.waiting or 0) if now is not None and known else None)
+        self._tell_front()
 
     @on(ReadingLost)
     def _forget_load(self) -> None:
@@ -227,12 +224,23 @@ class ConsoleApp(App[int]):
         arm = run_lines.winner(event.run) if event.run and not event.live else None
         winner = (event.run.id, arm) if event.run and arm else None
         self.know(run=event.run.id if event.run and event.live else None, winner=winner)
-        self._tell_pager()
+        self._tell_front()
+
+    @on(NoticesSeen)
+    def _learn_notices(self, event: NoticesSeen) -> None:
+        self.rings.see(event.look)
+        self.dashboard.tell_rings(self.rings.__getitem__)
+        if self._front in (self.dashboard, None):
+            return
+        for notice in event.begun:
+            if notice.severity != "info":
+                self.notify(notice.fix, title=notice.what, severity="warning", timeout=_TOAST_S, markup=False)
+        self._tell_front()
 
     @on(LogSeen)
-    def _tell_pager(self) -> None:
-        if isinstance(self.screen, Pager):
-            self.screen.tell()
+    def _tell_front(self) -> None:
+        if isinstance(front := self._front, (Page, Explain)):
+            front.tell()
 
     @on(Said)
     def _show_progress(self, event: Said) -> None:
@@ -240,9 +248,9 @@ class ConsoleApp(App[int]):
 
     @on(Ended)
     def _show_outcome(self, event: Ended) -> None:
-        self.know(acting=None)
+        self.know(acting=None, draining=False)
         self.dashboard.tell_note("action", event.outcome or "")
-        self._each(Poller.poke)
+        self._rhythm.poke()
         # A start that found its port taken leaves a diagnosis, which stands in place of the figures.
         if event.error is not None and not hasattr(event.error, "diagnosis"):
             self.push_screen(Trouble(event.title, event.error))
@@ -254,7 +262,7 @@ class ConsoleApp(App[int]):
     async def on_unmount(self) -> None:
         """Let go of the driver."""
         with suppress(Exception):
-            self._sources.close()
+            self.sources.close()
 
 
 def run(services: Services) -> int:

@@ -10,66 +10,11 @@ from typing import TYPE_CHECKING
 from textual.binding import Binding
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-from console.server.status import State
+from console.tui import guards
 from console.tui.situation import Situation
 
 if TYPE_CHECKING:
     from console.tui.app import ConsoleApp
-
-Guard = Callable[[Situation], str | None]
-"""Why a command makes no sense now, in a sentence; `None` when it does."""
-
-
-def _always(_: Situation) -> str | None:
-    return None
-
-
-def _ours(now: Situation) -> str | None:
-    if now.watching or now.status.state is State.FOREIGN:
-        return "this server was not started by this console: it is watched, never touched"
-    return f"still at it: {now.acting}" if now.acting else None
-
-
-def _can_start(now: Situation) -> str | None:
-    if refused := _ours(now):
-        return refused
-    if now.run:
-        return "an A/B run is going on and owns the server; x stops the run"
-    if now.selected is None:
-        return "no preset is selected"
-    if now.status.state is State.STOPPING:
-        return "the server is still stopping"
-    return None
-
-
-def _can_stop(now: Situation) -> str | None:
-    if refused := _ours(now):
-        return refused
-    return None if now.run or now.alive or not now.known else "nothing runs"
-
-
-def _can_restart(now: Situation) -> str | None:
-    if refused := _ours(now):
-        return refused
-    if now.run:
-        return "an A/B run is going on and owns the server; x stops the run"
-    return None if now.alive or now.status.state is State.FAILED else "nothing runs; enter starts the selected preset"
-
-
-def _can_run(now: Situation) -> str | None:
-    if refused := _ours(now):
-        return refused
-    if now.run:
-        return "one A/B run at a time; x stops this one"
-    if now.selected is None or now.broken:
-        return "select a preset that can start"
-    if now.status.state in (State.STARTING, State.STOPPING):
-        return f"the server is {now.status.state.value}; wait until it is ready or stopped"
-    return None
-
-
-def _can_adopt(now: Situation) -> str | None:
-    return None if now.winner else "no finished run advises to adopt an arm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +34,7 @@ class Command:
     """The word in the footer; commands without one are left to the help."""
     rank: int = 0
     """Where the footer does not fit, the highest rank goes first; 0 stays."""
-    guard: Guard = _always
+    guard: guards.Guard = guards.always
     argument: str = ""
 
 
@@ -111,7 +56,7 @@ COMMANDS: tuple[Command, ...] = (
         _SERVER,
         "start",
         0,
-        _can_start,
+        guards.can_start,
     ),
     Command(
         "stop",
@@ -122,7 +67,7 @@ COMMANDS: tuple[Command, ...] = (
         _SERVER,
         "stop",
         0,
-        _can_stop,
+        guards.can_stop,
     ),
     Command(
         "restart",
@@ -133,7 +78,25 @@ COMMANDS: tuple[Command, ...] = (
         _SERVER,
         "restart",
         2,
-        _can_restart,
+        guards.can_restart,
+    ),
+    Command(
+        "back",
+        ("b",),
+        "b",
+        "go back",
+        "after a failed start: start the preset that was ready last",
+        _SERVER,
+        guard=guards.can_go_back,
+    ),
+    Command(
+        "probe",
+        ("p",),
+        "p",
+        "prefix self-test",
+        "send one prompt three times: does the prefix cache hit?",
+        _SERVER,
+        guard=guards.can_probe,
     ),
     Command(
         "mtp",
@@ -144,7 +107,7 @@ COMMANDS: tuple[Command, ...] = (
         _RUNS,
         "MTP",
         1,
-        _can_run,
+        guards.can_run,
     ),
     Command(
         "chunk",
@@ -155,7 +118,7 @@ COMMANDS: tuple[Command, ...] = (
         _RUNS,
         "chunk",
         1,
-        _can_run,
+        guards.can_run,
     ),
     Command(
         "aa",
@@ -166,7 +129,7 @@ COMMANDS: tuple[Command, ...] = (
         _RUNS,
         "A/A",
         3,
-        _can_run,
+        guards.can_run,
     ),
     Command(
         "adopt",
@@ -175,12 +138,26 @@ COMMANDS: tuple[Command, ...] = (
         "adopt",
         "write the arm that the verdict advises as a new preset",
         _RUNS,
-        guard=_can_adopt,
+        guard=guards.can_adopt,
     ),
     Command("details", ("v",), "v", "run in full", "the newest run: all measures, reasons, warnings", _RUNS),
+    Command("preset", ("d",), "d", "preset in full", "what it changes, lint, plan, the exact command", _VIEW),
+    Command("notices", ("n",), "n", "notices", "what stands out now: what, why, and what to do", _VIEW),
+    Command("trends", ("t",), "t", "trends", "how measures and cards went, as graphs", _VIEW),
+    Command("chain", ("e",), "e", "execution chain", "what really runs, link by link, each with its proof", _VIEW),
+    Command("cards", ("g",), "g", "cards", "the whole of each card: memory, processes, link, clocks", _VIEW),
+    Command("history", ("h",), "h", "history", "what the server did in the last days, by boot", _VIEW),
+    Command("explain", ("i",), "i", "explain", "a figure: its definition, its source, its window, its n", _VIEW),
     Command("log", ("l",), "l", "log", "the server's log over the whole screen", _VIEW, "log", 1),
     Command(
-        "next_view", ("tab",), "tab", "lower half", "small terminals: presets and log, or the run", _VIEW, "view", 2
+        "next_view",
+        ("tab",),
+        "tab",
+        "lower half",
+        "log or graphs; on a small terminal presets and log, or the run",
+        _VIEW,
+        "view",
+        2,
     ),
     Command("up", ("up", "k"), "up k", "previous preset", "move the selection up", _VIEW),
     Command("down", ("down", "j"), "down j", "next preset", "move the selection down", _VIEW),
@@ -190,6 +167,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "quit", ("q", "ctrl+q"), "q ctrl+q", "quit", "leave the console; server and A/B run go on", _CONSOLE, "quit"
     ),
+    Command("redraw", ("ctrl+l",), "ctrl+l", "draw anew", "where something else has written over the screen", _CONSOLE),
     Command("suspend", ("ctrl+z",), "ctrl+z", "suspend", "to the shell; `fg` comes back", _CONSOLE),
     Command("ask_quit", ("ctrl+c",), "ctrl+c", "quit?", "ask: quit, or stop the server first", _CONSOLE),
 )
@@ -201,7 +179,9 @@ def by_name(name: str) -> Command:
 
 
 Bindings = list[Binding | tuple[str, str] | tuple[str, str, str]]
-_EVERYWHERE = ("palette", "quit", "ask_quit", "suspend")
+_PAGES = ("preset", "notices", "trends", "log", "chain", "cards", "history", "details", "help")
+"""Commands whose page takes the place of another one: from any page one key leads to any other."""
+_EVERYWHERE = ("palette", "quit", "ask_quit", "redraw", "suspend")
 
 
 def bindings() -> Bindings:
@@ -212,6 +192,11 @@ def bindings() -> Bindings:
 def bindings_everywhere() -> Bindings:
     """What holds on every screen: keys that no screen means otherwise."""
     return [_binding(c, tuple(key for key in c.keys if len(key) > 1)) for c in COMMANDS if c.name in _EVERYWHERE]
+
+
+def bindings_of_pages() -> Bindings:
+    """What holds on the pages: the way to every other page."""
+    return [_binding(c, c.keys) for c in COMMANDS if c.name in _PAGES]
 
 
 def _binding(command: Command, keys: tuple[str, ...]) -> Binding:

@@ -67,6 +67,8 @@ def state_text(status: ServerStatus, elapsed_s: float | None) -> str:
         words += [units.duration(elapsed_s)] if elapsed_s is not None else []
     elif status.state is State.FAILED and status.diagnosis:
         words.append(status.diagnosis.cause)
+    elif status.state is State.READY and status.prefill_s is not None:
+        words.append(f"prefill {coarse(status.prefill_s)}")
     elif status.state in (State.READY, State.STALLED) and status.uptime_s is not None:
         words.append(f"up {'<1 min' if status.uptime_s < 60 else coarse(status.uptime_s)}")
     return " · ".join(words)

@@ -13,5 +13,5 @@ def help_lines() -> list[Line]:
     for group, rows in help_rows():
         lines.append(line(group, "title"))
         lines += [((f"  {keys:<9} ", "strong"), (text, "")) for keys, text in rows]
-    states = "   ".join(f"{sign} {state.value}" for state, sign in SYMBOLS.items())
+    states = "  ".join(f"{sign} {state.value}" for state, sign in SYMBOLS.items())
     return [*lines, line(states, "dim")]

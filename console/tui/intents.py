@@ -8,21 +8,18 @@ from typing import TYPE_CHECKING
 
 from console.errors import ConsoleError
 from console.server.status import State
-from console.tui import run_lines
+from console.tui import pages, run_lines
 from console.tui.commands import by_name
-from console.tui.help_lines import help_lines
-from console.tui.log_lines import pretty
 from console.tui.pollers import in_thread
+from console.tui.screens.explain import Explain
 from console.tui.screens.modal import INTERRUPT, Question, Trouble
-from console.tui.screens.pager import Pager
+from console.tui.screens.pager import Page
+from console.tui.screens.trends import Trends
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from console.lab.plan import Plan
     from console.presets import Preset
     from console.tui.app import ConsoleApp
-    from console.tui.widgets.lines import Line
 
 _RUNS = {"mtp": "MTP on and off", "chunk": "chunk budgets", "aa": "the same setting twice: the noise floor"}
 
@@ -63,7 +60,7 @@ class Intents:
         now = self._app.situation
         if now.run:
             text = [
-                "What was measured stays, and what it measured stays in its report.",
+                "What was measured stays, and `qwen-console ab resume` goes on from there.",
                 "What ran before is started again.",
             ]
             self._ask(
@@ -73,13 +70,23 @@ class Intents:
                 lambda: self._app.act("stopping the A/B run", self._app.actions.stop_run),
             )
             return
+        if now.draining:
+            self._app.actions.enough.set()
+            return
         name = now.status.preset or "the server"
-        self._ask(
-            f"Stop {name}?",
-            [f"{now.interrupts.capitalize()}."],
-            "stop it",
-            lambda: self._app.act(f"stopping {name}", self._app.actions.stop),
-        )
+        jobs = {"y": self._app.actions.stop, "d": self._app.actions.drain_and_stop}
+        answers = [("y", "stop it"), *([("d", "first wait for them")] if now.requests else [])]
+
+        def answered(key: str | None) -> None:
+            if key is not None:
+                self._app.act(f"stopping {name}", jobs[key], draining=key == "d")
+
+        self._app.push_screen(Question(f"Stop {name}?", [f"{now.interrupts.capitalize()}."], answers), answered)
+
+    def do_back(self) -> None:
+        """What was ready last, again."""
+        if back := self._app.situation.back:
+            self._app.act(f"going back to {back.name}", partial(self._app.actions.go_back, back))
 
     def do_restart(self) -> None:
         """Stop the running preset and start it again."""
@@ -111,20 +118,15 @@ class Intents:
 
     async def _plan_and_ask(self, kind: str, preset: Preset) -> None:
         try:
-            plan = (
-                await in_thread(partial(self._app.services.plan_run, kind, preset))
-                if self._app.services.plan_run
-                else None
-            )
+            plan = await in_thread(partial(self._app.services.plan_run, kind, preset))
         except ConsoleError as error:
             self._app.push_screen(Trouble(f"no {kind} run", error))
             return
-        begin = partial(self._app.act, f"starting the {kind} run", partial(self._app.actions.run, kind, preset))
-        self._ask(f"Compare {_RUNS[kind]}?", self._what_a_run_does(preset, plan), "start the run", begin)
+        begin = partial(self._app.act, f"starting the {kind} run", partial(self._app.actions.run, plan))
+        self._ask(f"Compare {_RUNS[kind]}?", self._what_a_run_does(plan), "start the run", begin)
 
-    def _what_a_run_does(self, preset: Preset, plan: Plan | None) -> list[str]:
-        now = self._app.situation
-        lines = [f"Preset {preset.name}."] if plan is None else run_lines.plan_text(plan)
+    def _what_a_run_does(self, plan: Plan) -> list[str]:
+        now, lines = self._app.situation, run_lines.plan_text(plan)
         if now.alive:
             name = now.status.preset or "The server"
             lines.append(f"{name} is stopped meanwhile ({now.interrupts}) and started again afterwards.")
@@ -136,23 +138,59 @@ class Intents:
             run_id, arm = self._app.situation.winner
             self._app.act(f"adopting {arm}", partial(self._app.actions.adopt, run_id, arm))
 
+    def do_probe(self) -> None:
+        """One prompt three times."""
+        self._app.act("testing the prefix cache", self._app.actions.probe)
+
+    def do_preset(self) -> None:
+        """The selected preset in full."""
+        self._open(pages.preset)
+
+    def do_notices(self) -> None:
+        """What stands out now."""
+        self._open(pages.notices)
+
+    def do_trends(self) -> None:
+        """Graphs."""
+        self._open(Trends)
+
+    def do_chain(self) -> None:
+        """What really runs."""
+        self._open(pages.chain)
+
+    def do_cards(self) -> None:
+        """The whole of each card."""
+        self._open(pages.cards)
+
+    def do_history(self) -> None:
+        """The last days."""
+        self._open(pages.history)
+
     def do_details(self) -> None:
         """The run over the whole screen."""
-
-        def content(width: int) -> tuple[str, Sequence[Line]]:
-            run = self._app.dashboard.lower.run
-            return run_lines.title(run), run_lines.full(run, width) if run else run_lines.nothing()
-
-        self._app.push_screen(Pager(content, follow=False, simulated=self._app.simulated))
+        self._open(pages.details)
 
     def do_log(self) -> None:
         """The log over the whole screen."""
+        self._open(pages.log)
 
-        def content(_: int) -> tuple[str, Sequence[Line]]:
-            lower = self._app.dashboard.lower
-            return f"log {lower.log_path or ''}", [pretty(text) for text in lower.log_text]
+    def do_help(self) -> None:
+        """All keys."""
+        self._open(pages.keys)
 
-        self._app.push_screen(Pager(content, follow=True, simulated=self._app.simulated))
+    def _open(self, make: Callable[[ConsoleApp], Page]) -> None:
+        """One page in the place of another; the key of the one in front closes it."""
+        page, front = make(self._app), self._app.screen
+        if not isinstance(front, Page):
+            self._app.push_screen(page)
+        elif front.page == page.page:
+            front.action_close()
+        else:
+            self._app.switch_screen(page)
+
+    def do_explain(self) -> None:
+        """Choose a figure and read what it is."""
+        self._app.push_screen(Explain(self._app.dashboard))
 
     def do_next_view(self) -> None:
         """The other half of the lower area."""
@@ -174,10 +212,6 @@ class Intents:
         move()
         self._app.know()
 
-    def do_help(self) -> None:
-        """All keys."""
-        self._app.push_screen(Pager(lambda _: ("keys", help_lines()), follow=False, simulated=self._app.simulated))
-
     def do_palette(self) -> None:
         """Find a command by its name."""
         self._app.action_command_palette()
@@ -185,6 +219,10 @@ class Intents:
     def do_quit(self) -> None:
         """Leave; nothing else ends."""
         self._app.exit(0)
+
+    def do_redraw(self) -> None:
+        """The whole screen again."""
+        self._app.paint_anew()
 
     def do_suspend(self) -> None:
         """To the shell; what is shown rests meanwhile."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from console.tui.widgets.lines import Line
 
@@ -15,6 +16,9 @@ _PREFIX = re.compile(
 )
 _PROCESS = re.compile(r"^(?:\([A-Za-z][\w.:-]* [^()]*\)\s?)+")
 _BAR = re.compile(r"\d+%\|")
+_KEPT = 8192
+_MOST_ROWS = 6
+"""A dump of a prompt or of all arguments is longer, and nobody reads it here."""
 _TONES = {"WARNING": "warn", "ERROR": "bad", "CRITICAL": "bad", "DEBUG": "dim"}
 _MARKS = {"WARNING": "W ", "ERROR": "E ", "CRITICAL": "E "}
 
@@ -36,6 +40,19 @@ def fold(lines: Iterable[str]) -> Iterator[str]:
             yield text
     if held is not None:
         yield held
+
+
+@lru_cache(maxsize=_KEPT)
+def rows(text: str, width: int) -> tuple[Line, ...]:
+    """One folded line over as many rows as it takes, some at most; the same lines are asked for every second."""
+    line = pretty(text)
+    margin = sum(len(part) for part, _ in line[:-1])
+    said, tone = line[-1]
+    room = max(20, width - margin)
+    parts = [said[i : i + room] for i in range(0, len(said), room)] or [""]
+    if len(parts) > _MOST_ROWS:
+        parts = [*parts[: _MOST_ROWS - 1], f"… {len(said):,} characters in all"]
+    return ((*line[:-1], (parts[0], tone)), *(((" " * margin, ""), (part, tone)) for part in parts[1:]))
 
 
 def pretty(text: str, *, timed: bool = True) -> Line:

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from console.gpu.sample import GpuReport
     from console.lab.view import RunView
     from console.metrics.reading import Reading
-    from console.presets import Catalog
+    from console.notices import Look, Notice
+    from console.presets import Catalog, Preset
     from console.server.status import ServerStatus
 
 
@@ -29,6 +30,8 @@ class StatusSeen(Seen):
     """What the server is doing."""
 
     status: ServerStatus
+    back: Preset | None = None
+    """After a failure the preset that was ready last, if it is another one."""
 
 
 @dataclass
@@ -59,6 +62,17 @@ class LogSeen(Seen):
 
     path: str | None
     lines: tuple[str, ...]
+
+
+@dataclass
+class NoticesSeen(Message):
+    """What all looks of this second came to. Every one counts: none replaces another."""
+
+    look: Look
+    notices: tuple[Notice, ...]
+    """What stands, the worst first."""
+    begun: tuple[Notice, ...]
+    """What has just begun."""
 
 
 @dataclass

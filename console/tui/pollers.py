@@ -85,4 +85,5 @@ class Poller:
                 if message is not None:
                     post(message)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._poked.wait(), self._period_s())
+                async with asyncio.timeout(self._period_s()):
+                    await self._poked.wait()

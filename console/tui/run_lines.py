@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from console import units
 from console.tui.figures import coarse
-from console.tui.stories import wrapped
+from console.tui.interval_lines import interval_lines
+from console.tui.stories import about, progress_bar, wrapped
 from console.tui.widgets.lines import Line, line
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _VERDICTS = {
     "undecided": ("? open", "dim"),
 }
 _BAR = 30
-_NAME, _VALUE, _CHANGE, _SPAN = 20, 9, 9, 19
+_NAME, _VALUE, _CHANGE, _SPAN = 22, 9, 9, 17
 
 
 def title(run: RunView | None) -> str:
@@ -68,12 +69,18 @@ def full(run: RunView, width: int) -> list[Line]:
     about = f"run {run.id} · {run.size}, {run.rounds} rounds · differs in {differs}"
     return [
         *run_lines(run, width),
+        *_pictured(run, width),
         *listed("reasons", run.verdict.why if run.verdict else ()),
         *listed("to know", run.warnings, "dim"),
         (),
         *wrapped(about, width, "dim"),
         line(f"qwen-console ab show {run.id}", "dim"),
     ]
+
+
+def _pictured(run: RunView, width: int) -> list[Line]:
+    pictures = interval_lines(run, width)
+    return [(), *pictures] if pictures else []
 
 
 def plan_text(plan: Plan) -> list[str]:
@@ -83,32 +90,22 @@ def plan_text(plan: Plan) -> list[str]:
     lines = [
         f"{plan.base.name}: arms {arms}; they differ in {keys}.",
         f"{plan.rounds} rounds, {len(plan.order)} starts of the server ({' '.join(plan.order)}), size {plan.size}: "
-        f"about {_about(plan.estimate_s)}.",
+        f"about {about(plan.estimate_s)}.",
     ]
     return [*lines, *(f"{note}." for note in plan.notes)]
 
 
 def _live(run: RunView, width: int) -> list[Line]:
-    cells = min(_BAR, max(10, width // 3))
-    done = min(cells, int(run.progress * cells))
-    left = "" if run.eta_s is None else f"about {_about(run.eta_s)} left"
+    left = "" if run.eta_s is None else f"about {about(run.eta_s)} left"
     return [
         (
-            ("█" * done, "good"),
-            ("░" * (cells - done), "dim"),
-            (f" {run.progress * 100:3.0f} %   {left}", "strong"),
+            *progress_bar(run.progress, min(_BAR, max(10, width // 3))),
+            (f"   {left}", "strong"),
             (f"   {coarse(run.elapsed_s)} so far", "dim"),
         ),
         (("now   ", "dim"), (run.step, "")),
         _boots(run),
     ]
-
-
-def _about(seconds: float) -> str:
-    """An estimate, no finer than it is."""
-    if seconds < 60:
-        return f"{max(5, round(seconds / 5) * 5)} s"
-    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _boots(run: RunView) -> Line:
@@ -175,7 +172,7 @@ def _judged(name: str) -> bool:
 
 def _short(name: str) -> str:
     """A measure's name with its unit in fewer letters: the column is narrow at 80 cells."""
-    return name.replace("tokens_per_s", "tok/s")
+    return name.replace("output_tokens_per_s", "tok/s").replace("tokens_per_s", "tok/s")
 
 
 def _value(name: str, number: float | None) -> str:
@@ -191,17 +188,17 @@ def _median(metric: Metric, arm: str) -> str:
 
 
 def _signed(ratio: float) -> str:
-    """A ratio as a signed change without its unit; what rounds to nothing has no minus."""
-    return f"{round((ratio - 1) * 100, 1) + 0.0:+.1f}"
+    """A ratio as a signed change without its unit."""
+    return units.change(ratio).removesuffix(" %")
 
 
 def _pair(metric: Metric, pair: Comparison, *, two: bool) -> Line:
     name = f"{_short(metric.name):<{_NAME}}" if two else f"{_short(metric.name):<{_NAME}}{pair.arm:<{_VALUE}}"
     medians = "".join(_median(metric, arm) for arm in ((pair.against, pair.arm) if two else (pair.arm,)))
-    span = "" if pair.lo is None or pair.hi is None else f"[{_signed(pair.lo)}, {_signed(pair.hi)}] %"
+    span = "" if pair.lo is None or pair.hi is None else f"[{_signed(pair.lo)}, {_signed(pair.hi)}]"
     word, tone = _VERDICTS.get(pair.verdict, (pair.verdict, "")) if pair.ratio is not None else ("", "")
     judged = _judged(metric.name)
-    change = units.NA if pair.ratio is None else f"{_signed(pair.ratio)} %"
+    change = units.change(pair.ratio)
     return (
         (name, "" if judged else "dim"),
         (medians, "" if judged else "dim"),

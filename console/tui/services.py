@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from console.paths import Paths
     from console.presets import Catalog, Preset
     from console.server.life import Server
+    from console.tui.preset_page import Inspection
+
+
+Say = Callable[[str], None]
+"""Hears what is being done, in a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +26,29 @@ class Services:
     """The ports of the TUI. Callables may block for as long as their work takes: call them in workers."""
 
     paths: Paths
-    server: Server
+    open_server: Callable[[], Server]
+    """The one server, always the same; the first call imports what it takes."""
     catalog: Callable[[], Catalog]
     """Presets as they would run here: stand-ins in a demo."""
     open_gpus: Callable[[], GpuSource]
-    start_run: Callable[[str, Preset], str]
-    """Plan and spawn an A/B run of a kind (`mtp`, `chunk`, …) on a preset; its id. Raises ConsoleError."""
+    plan_run: Callable[[str, Preset], Plan]
+    """The plan of an A/B run of a kind (`mtp`, `chunk`, …) on a preset, shown before anything starts."""
+    start_run: Callable[[Plan], str]
+    """Spawn the run that was shown, although requests may be in flight; its id. Raises ConsoleError."""
     stop_run: Callable[[], None]
     adopt: Callable[[str, str], Path]
     """Write the arm of a run as a new preset; its path."""
+    inspect: Callable[[Preset], Inspection]
+    """Look at a preset from all sides: lint, plan, command. May ask its vLLM for its flags, which takes seconds."""
+    probe_prefix: Callable[[Say], str]
+    """Test the prefix cache of the running server; the verdict in words. Raises ConsoleError."""
     demo: bool = False
     watched: Endpoint | None = None
     """A server elsewhere (`--url`): watched, never signalled."""
-    plan_run: Callable[[str, Preset], Plan] | None = None
-    """The plan that `start_run` would carry out, to be shown before anything starts."""
     default_preset: str = "qwen3.8-27b-nvfp4-100k"
     low_bandwidth: bool = False
+
+    @property
+    def server(self) -> Server:
+        """The one server. Not before the first frame: see `open_server`."""
+        return self.open_server()

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from console.server.status import ServerStatus, State
+
+if TYPE_CHECKING:
+    from console.presets import Preset
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +28,12 @@ class Situation:
     """The A/B run that lives."""
     winner: tuple[str, str] | None = None
     """Run and arm that the newest verdict advises to adopt."""
+    back: Preset | None = None
+    """After a failure the preset that was ready last."""
     acting: str | None = None
     """What this console is doing to the server right now."""
+    draining: bool = False
+    """That is: waiting for the requests in flight before a stop."""
     watching: bool = False
     """A server elsewhere is watched (`--url`)."""
 

@@ -5,6 +5,7 @@ Everything heavy is imported inside the look that needs it: the first frame must
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from pathlib import Path
@@ -15,13 +16,27 @@ from textual.message import Message
 from console.errors import ConsoleError
 from console.server.status import ServerStatus, State
 from console.tui.log_lines import fold
-from console.tui.messages import CardsSeen, CatalogSeen, LogSeen, ReadingLost, ReadingSeen, RunSeen, StatusSeen
+from console.tui.messages import (
+    CardsSeen,
+    CatalogSeen,
+    LogSeen,
+    NoticesSeen,
+    ReadingLost,
+    ReadingSeen,
+    RunSeen,
+    StatusSeen,
+)
 
 if TYPE_CHECKING:
     from console.endpoint import Endpoint
-    from console.gpu.sample import GpuSource
+    from console.gpu.sample import GpuReport, GpuSource
     from console.metrics.feed import Feed
-    from console.metrics.vllm import Counters
+    from console.metrics.reading import Reading
+    from console.notices import Watcher
+    from console.presets import Preset
+    from console.server.chain import Link
+    from console.server.facts import StartupFacts
+    from console.tui.card_lines import WholeCards
     from console.tui.services import Services
 
 SERVING = (State.READY, State.STALLED, State.FOREIGN)
@@ -41,11 +56,18 @@ class Sources:
         self._services = services
         self._status = ServerStatus()
         self._looked = False
+        self._life_turn = threading.Lock()
+        """The view of a server's life reads its log step by step: one reader at a time."""
+        self._facts: StartupFacts | None = None
         self._cards: GpuSource | None = None
         self._cards_of: str | None = None
+        self._report: GpuReport | None = None
         self._feed: Feed | None = None
         self._feed_of: tuple[str | None, int | None] | None = None
+        self._reading: Reading | None = None
         self._idle_told = False
+        self._watcher: Watcher | None = None
+        self._errors: tuple[int, str | None] = (0, None)
         self._log_path: str | None = None
         self._log_offset = 0
         self._log_lines: deque[str] = deque(maxlen=LOG_LINES)
@@ -55,13 +77,22 @@ class Sources:
         """The server, derived from disk, processes and probes."""
         watched = self._services.watched
         if watched is None:
-            self._status = self._services.server.status()
+            with self._life_turn:
+                self._status = self._services.server.status()
+                ours = self._status.state in (State.READY, State.STALLED)
+                self._facts = self._services.server.facts() if ours else None
         else:
             from console.server.foreign import foreign_status
 
             self._status = foreign_status(watched)
         self._looked = True
-        return StatusSeen(self._status)
+        return StatusSeen(self._status, self._way_back())
+
+    def _way_back(self) -> Preset | None:
+        if self._status.state is not State.FAILED or self._services.watched is not None:
+            return None
+        worked = self._services.server.worked()
+        return worked if worked is not None and worked.name != self._status.preset else None
 
     def catalog(self) -> Message:
         """The preset files, read again: they may have been edited meanwhile."""
@@ -76,19 +107,21 @@ class Sources:
         url = self._status.url if self._services.demo and self._status.pid is not None else None
         if self._services.demo and url is None:
             sentence = "The simulated cards come with the simulated server: start a preset."
-            return CardsSeen(GpuReport(time.monotonic(), problem=sentence))
+            self._report = GpuReport(time.monotonic(), problem=sentence)
+            return CardsSeen(self._report)
         if self._cards is None or self._cards_of != url:
             if self._cards is not None:
                 self._cards.close()
             self._cards, self._cards_of = self._services.open_gpus(), url
-        return CardsSeen(self._cards.read())
+        self._report = self._cards.read()
+        return CardsSeen(self._report)
 
     def reading(self) -> Message | None:
         """`/metrics` over the window; when the server is gone, that there is nothing to read, once."""
         if not self._looked:
             return None
         if self._status.state not in SERVING:
-            self._feed = self._feed_of = None
+            self._feed = self._feed_of = self._reading = None
             told, self._idle_told = self._idle_told, True
             return None if told else ReadingSeen(None)
         feed = self._feed_now()
@@ -96,33 +129,76 @@ class Sources:
             return None
         self._idle_told = False
         try:
-            return ReadingSeen(feed.update())
+            self._reading = feed.update()
         except ConsoleError as error:
+            self._reading = None
             return ReadingLost(error, feed.age_s)
+        return ReadingSeen(self._reading)
 
     def _feed_now(self) -> Feed | None:
         life = (self._status.url, self._status.pid)
         if self._feed is None or self._feed_of != life:
-            endpoint: Endpoint | None = self._services.watched or self._services.server.endpoint()
+            endpoint: Endpoint | None = self._services.watched or self._services.server.watched()
             if endpoint is None:
                 return None
-            from console.metrics.feed import Feed
+            from console.metrics.feed import Feed, kept_page
 
-            base = None if self._services.watched else self._baseline()
+            base = None if self._elsewhere else kept_page(self._services.server.baseline())
             self._feed, self._feed_of = Feed(endpoint, base=base), life
         return self._feed
 
-    def _baseline(self) -> Counters | None:
-        page = self._services.server.baseline()
-        if page is None:
-            return None
-        from console.metrics.exposition import parse
-        from console.metrics.vllm import read
+    @property
+    def _elsewhere(self) -> bool:
+        """Whether the server was not started by this console: nothing is kept about it."""
+        return self._services.watched is not None or self._status.state is State.FOREIGN
 
-        try:
-            return read(parse(page), 0.0)
-        except ConsoleError:
+    def notices(self) -> Message | None:
+        """What the other looks have seen, held against the rules."""
+        if not self._looked:
             return None
+        from console.notices import Look, Watcher
+
+        self._watcher = self._watcher or Watcher()
+        feed, (count, last) = self._feed, self._errors
+        self._errors = (0, None)
+        look = Look(
+            at=time.monotonic(),
+            status=self._status,
+            cards=self._cards_of_server(),
+            reading=self._reading,
+            lifetime=feed.lifetime() if feed else None,
+            facts=self._facts,
+            log_errors=count,
+            log_error=last,
+        )
+        return NoticesSeen(look, self._watcher.see(look), self._watcher.begun)
+
+    def _cards_of_server(self) -> GpuReport | None:
+        """The cards as far as they concern the server."""
+        report, services = self._report, self._services
+        # A server elsewhere has others; simulated ones go when their server goes, which is no fault.
+        gone = services.demo and report is not None and report.problem is not None
+        return None if services.watched is not None or gone else report
+
+    def whole_cards(self) -> WholeCards:
+        """The newest look at the cards, and who the processes on them are."""
+        from console.tui.card_lines import WholeCards
+
+        report = self._report
+        pids = {process.pid for card in (report.cards if report else ()) for process in card.processes or ()}
+        commands = {pid: _command(pid) for pid in pids}
+        return WholeCards(report, commands, elsewhere=self._services.watched is not None)
+
+    def chain(self) -> tuple[Link, ...]:
+        """What really runs, link by link; of a server that is not ours no log tells it."""
+        page = self._feed.newest if self._feed else None
+        if self._elsewhere:
+            from console.server.chain import chain
+            from console.server.facts import StartupFacts
+
+            return chain(StartupFacts(), page)
+        with self._life_turn:
+            return self._services.server.chain(page, self._report)
 
     def log(self) -> Message | None:
         """New lines of the server's log, folded and without secrets; `None` when there are none."""
@@ -142,8 +218,18 @@ class Sources:
         if not lines and not fresh:
             return None
         secrets = self._services.server.secrets()
-        self._log_lines.extend(redact(line, secrets) for line in fold(lines))
+        new = [redact(line, secrets) for line in fold(lines)]
+        self._log_lines.extend(new)
+        if not fresh:
+            self._count_errors(new)
         return LogSeen(path, tuple(self._log_lines))
+
+    def _count_errors(self, lines: list[str]) -> None:
+        from console.notices import errors_in
+
+        count, last = errors_in(lines)
+        if count:
+            self._errors = (self._errors[0] + count, last)
 
     def run(self) -> Message | None:
         """The A/B run that lives, else the newest one; `None` when nothing about it changed."""
@@ -176,6 +262,15 @@ class Sources:
         """Let go of the driver."""
         if self._cards is not None:
             self._cards.close()
+
+
+def _command(pid: int) -> str:
+    """A process's command line, as far as one may read it."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        return words or Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
 
 
 def _size(path: str | None) -> int:

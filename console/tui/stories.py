@@ -27,22 +27,49 @@ _EVIDENCE_LINES = 3
 
 def start_title(status: ServerStatus) -> str:
     """What is being started."""
-    return f"starting {status.preset or 'the server'}"
+    again = " again after a crash" if status.restarts else ""
+    return f"starting {status.preset or 'the server'}{again}"
 
 
-def start_story(status: ServerStatus) -> list[Line]:
-    """The phases as a ladder: passed, under way with what it is doing, still to come."""
+def start_aside(status: ServerStatus) -> str:
+    """How long the start has been going on, and how long it usually takes yet."""
+    words = [units.duration(status.uptime_s)] if status.uptime_s is not None else []
+    words += [f"about {about(status.eta_s)} left"] if status.eta_s is not None else []
+    return " · ".join(words)
+
+
+def about(seconds: float) -> str:
+    """An estimate, no finer than it is."""
+    if seconds < 60:
+        return f"{max(5, round(seconds / 5) * 5)} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def start_story(status: ServerStatus, width: int = 76) -> list[Line]:
+    """The phases as a ladder: passed, under way with what it is doing, still to come; and what a silence means."""
     order = [phase for phase, _ in _LADDER]
     at = order.index(status.phase) if status.phase in order else -1
     lines: list[Line] = []
-    for i, (phase, about) in enumerate(_LADDER):
+    for i, (phase, what) in enumerate(_LADDER):
         if i < at:
             lines.append((("✓ ", "good"), (phase.value, "dim")))
         elif i == at:
-            lines.append((("▸ ", "strong"), (f"{phase.value:<15}", "strong"), (status.detail or about, "")))
+            lines.append((("▸ ", "strong"), (f"{phase.value:<15}", "strong"), (status.detail or what, "")))
         else:
-            lines.append((("· ", "dim"), (f"{phase.value:<15}", "dim"), (about, "dim")))
+            lines.append((("· ", "dim"), (f"{phase.value:<15}", "dim"), (what, "dim")))
+    if status.diagnosis:
+        lines += labelled("▲", status.diagnosis.what, width, "warn")
+    elif status.silence:
+        lines += wrapped(status.silence, width, "warn")
+    elif status.progress is not None:
+        lines.append(progress_bar(status.progress, min(30, max(10, width // 3))))
     return lines
+
+
+def progress_bar(part: float, cells: int) -> Line:
+    """How far something is."""
+    done = max(0, min(cells, int(part * cells)))
+    return (("█" * done, "good"), ("░" * (cells - done), "dim"), (f" {part * 100:3.0f} %", "strong"))
 
 
 def trouble_title(status: ServerStatus) -> str:
@@ -50,11 +77,12 @@ def trouble_title(status: ServerStatus) -> str:
     return f"{status.preset or 'the server'} {'does not answer' if status.state is State.STALLED else 'failed'}"
 
 
-def diagnosis_story(found: Diagnosis, width: int, height: int) -> list[Line]:
+def diagnosis_story(found: Diagnosis, width: int, height: int, *, back: str | None = None) -> list[Line]:
     """What, why, fix and the lines that prove it, wrapped. Where it is tight evidence goes first, then part of why."""
-    what = list(_wrapped("✖", found.what, width, "bad"))
-    why = list(_wrapped("why", found.why, width, "")) if found.why else []
-    fix = list(_wrapped("fix", found.fix, width, "strong")) if found.fix else []
+    what = list(labelled("✖", found.what, width, "bad"))
+    why = list(labelled("why", found.why, width, "")) if found.why else []
+    fix = list(labelled("fix", found.fix, width, "strong")) if found.fix else []
+    fix += labelled("b", f"goes back to {back}, which was ready last", width) if back else []
     room = max(1, height - len(what) - len(fix) - 1)
     if len(why) > room:
         why = [*why[: room - 1], (*why[room - 1], (" …", "dim"))]
@@ -68,17 +96,21 @@ def diagnosis_story(found: Diagnosis, width: int, height: int) -> list[Line]:
 
 def error_story(error: ConsoleError, width: int) -> list[Line]:
     """An error of ours: what, why, fix."""
-    lines = [*_wrapped("✖", error.what, width, "bad")]
+    lines = [*labelled("✖", error.what, width, "bad")]
     for label, text in (("why", error.why), ("fix", error.fix)):
         if text:
-            lines += [(), *_wrapped(label, text, width, "strong" if label == "fix" else "")]
+            lines += [(), *labelled(label, text, width, "strong" if label == "fix" else "")]
     return lines
 
 
-def _wrapped(label: str, text: str, width: int, tone: str) -> Iterator[Line]:
+def labelled(label: str, text: str, width: int, tone: str = "") -> Iterator[Line]:
+    """A paragraph with a word or sign on its left."""
     rows = [row for part in text.splitlines() or [""] for row in _wrap(part, width - _LABEL) or [""]]
     for i, row in enumerate(rows):
-        yield ((label.ljust(_LABEL) if i == 0 else " " * _LABEL, tone if label == "✖" else "dim"), (row, tone))
+        yield (
+            (label.ljust(_LABEL) if i == 0 else " " * _LABEL, (tone or "strong") if len(label) == 1 else "dim"),
+            (row, tone),
+        )
 
 
 def _wrap(text: str, width: int, indent: str = "") -> list[str]:
@@ -89,8 +121,3 @@ def _wrap(text: str, width: int, indent: str = "") -> list[str]:
 def wrapped(text: str, width: int, tone: str = "", indent: str = "") -> list[Line]:
     """A paragraph."""
     return [line(row, tone) for row in _wrap(text, width, indent)]
-
-
-def elapsed(status: ServerStatus) -> str:
-    """How long a start has been going on."""
-    return units.duration(status.uptime_s) if status.uptime_s is not None else ""

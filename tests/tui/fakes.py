@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,14 +15,20 @@ from textual.pilot import Pilot
 
 from console.errors import ConsoleError
 from console.gpu.sample import GpuReport, GpuSample
+from console.lab.plan import Plan, make_plan
+from console.lint import Finding, Weight
 from console.metrics.reading import Distribution, LastRequests, Mtp, PrefixCache, Reading
+from console.metrics.vllm import Counters
 from console.paths import Paths
 from console.presets import Catalog, Preset, Problem
 from console.presets.source import PresetError
+from console.server.chain import Link, chain
+from console.server.facts import StartupFacts
 from console.server.life import Server
 from console.server.status import Diagnosis, Phase, ServerStatus, State
 from console.server.stop import StopReport
 from console.tui.app import ConsoleApp
+from console.tui.preset_page import Inspection
 from console.tui.services import Services
 
 SIZES = [(80, 24), (120, 40)]
@@ -99,10 +106,13 @@ IDLE = Reading(
     preemptions=0,
     prefix_cache=PrefixCache(True, None, 0.81, 0, 0, 1600),
 )
-PRESETS = (
-    Preset("qwen3.8-27b-nvfp4-100k", "unsloth/Qwen3.8-27B-NVFP4", "the default: MTP off, prefix cache on"),
-    Preset("qwen3.8-27b-nvfp4-100k-mtp", "unsloth/Qwen3.8-27B-NVFP4", "the same with MTP"),
-    Preset("qwen3.8-27b-nvfp4-122k-single", "unsloth/Qwen3.8-27B-NVFP4", "the public recipe"),
+PRESETS = tuple(
+    Preset(name, "unsloth/Qwen3.8-27B-NVFP4", about, command=(sys.executable,))
+    for name, about in (
+        ("qwen3.8-27b-nvfp4-100k", "the default: MTP off, prefix cache on"),
+        ("qwen3.8-27b-nvfp4-100k-mtp", "the same with MTP"),
+        ("qwen3.8-27b-nvfp4-122k-single", "the public recipe"),
+    )
 )
 BROKEN = Problem(
     "typo", Path("typo.yaml"), PresetError("typo.yaml:4: no flag --max-modle-len", "", "did you mean `max-model-len`?")
@@ -121,6 +131,8 @@ class FakeServer:
     hold: threading.Event = field(default_factory=threading.Event)
     """A stop waits for it when `slow` is set."""
     slow: bool = False
+    worked_last: Preset | None = None
+    paths: Paths = field(default_factory=Paths.from_env)
 
     def status(self, *, probe: bool = True) -> ServerStatus:  # noqa: ARG002
         return self.now
@@ -135,7 +147,18 @@ class FakeServer:
         self.now = self.after_start
         yield self.now
 
-    def stop(self, *, on_event: Callable[[str], None], reason: str = "down") -> StopReport:  # noqa: ARG002
+    def leftovers(self) -> tuple[int, ...]:
+        return ()
+
+    def worked(self) -> Preset | None:
+        return self.worked_last
+
+    def drain(self, limit_s: float, tell: Callable[[str], None]) -> None:  # noqa: ARG002
+        self.calls.append("drain")
+        while not self.hold.wait(0.02):
+            tell("draining: 2 running, 1 waiting")
+
+    def stop(self, *, on_event: Callable[[str], None], **_: object) -> StopReport:
         self.calls.append("stop")
         on_event("asked the keeper; 3 processes are left")
         if self.slow:
@@ -145,6 +168,15 @@ class FakeServer:
 
     def endpoint(self) -> Any:
         return self.endpoint_now
+
+    def watched(self) -> Any:
+        return self.endpoint_now
+
+    def facts(self) -> StartupFacts:
+        return StartupFacts(version="0.32.0", prefix_caching=True)
+
+    def chain(self, counters: Counters | None, cards: GpuReport | None = None) -> tuple[Link, ...]:
+        return chain(self.facts(), counters, cards)
 
     def preset(self) -> Preset | None:
         return PRESETS[0]
@@ -169,6 +201,14 @@ class FakeGpus:
         pass
 
 
+LAB = {"mtp": {"speculative-config": {"method": "mtp", "num_speculative_tokens": 2}}, "chunk": [2048, 4096]}
+
+
+def plan_of(kind: str, preset: Preset) -> Plan:
+    """A small plan of a run of that kind."""
+    return make_plan(kind, replace(preset, args={"max-model-len": 8192}, lab=LAB), rounds=2, size="small", seed=1)
+
+
 @dataclass
 class House:
     """Services on fakes, and what was asked of them."""
@@ -176,14 +216,32 @@ class House:
     server: FakeServer = field(default_factory=FakeServer)
     cards: GpuReport = CARDS
     problems: tuple[Problem, ...] = ()
+    presets: tuple[Preset, ...] = PRESETS
     demo: bool = False
     run_error: ConsoleError | None = None
     calls: list[str] = field(default_factory=list)
-    plan_run: Callable[[str, Preset], Any] | None = None
+    plans: list[Plan] = field(default_factory=list)
+    """The plans of the runs that were started."""
+    plan_run: Callable[[str, Preset], Plan] = plan_of
+
+    def inspect(self, preset: Preset) -> Inspection:
+        """Some findings on a preset that differs in what runs."""
+        finding = Finding("mtp-align", Weight.LOOK, "speculative-config", "the first repeat misses", "a block", "wait")
+        runs = replace(PRESETS[0], args={"max-num-seqs": 2, "max-model-len": 8192}, env={"VLLM_API_KEY": "hunter22"})
+        changed = replace(
+            preset,
+            args={"max-num-seqs": 4, "max-model-len": 8192},
+            env={"VLLM_API_KEY": "hunter33"},
+            secrets=frozenset({"VLLM_API_KEY"}),
+        )
+        return Inspection(
+            changed, runs, (finding,), ("vLLM: /bin/vllm, version 0.32.0",), ("vllm serve m \\", "    -x")
+        )
 
     def services(self) -> Services:
-        def start_run(kind: str, preset: Preset) -> str:
-            self.calls.append(f"run {kind} {preset.name}")
+        def start_run(plan: Plan) -> str:
+            self.calls.append(f"run {plan.kind} {plan.base.name}")
+            self.plans.append(plan)
             if self.run_error:
                 raise self.run_error
             return "r1"
@@ -192,15 +250,22 @@ class House:
             self.calls.append(f"adopt {run_id} {arm}")
             return Path("new.yaml")
 
+        def probe_prefix(say: Callable[[str], None]) -> str:
+            self.calls.append("probe")
+            say("a prompt of 3 blocks")
+            return "the prefix cache works: 4800 of 5200 tokens"
+
         return Services(
             # Not the folder in which tests make the runs that they show.
             paths=replace(Paths.from_env(), state=Paths.from_env().state / "console"),
-            server=cast(Server, self.server),
-            catalog=lambda: Catalog({preset.name: preset for preset in PRESETS}, self.problems),
+            open_server=lambda: cast(Server, self.server),
+            catalog=lambda: Catalog({preset.name: preset for preset in self.presets}, self.problems),
             open_gpus=lambda: FakeGpus(self),
             start_run=start_run,
             stop_run=lambda: self.calls.append("stop run"),
             adopt=adopt,
+            inspect=self.inspect,
+            probe_prefix=probe_prefix,
             demo=self.demo,
             plan_run=self.plan_run,
         )

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+from tests.tui.glass import Glass
+
 SCRIPT = """
 import sys
 from tests.tui.fakes import READY, FakeServer, House
@@ -31,6 +33,8 @@ class Terminal:
 
     pid: int
     master: int
+    glass: Glass
+    """What its terminal shows."""
     output: bytes = b""
     code: int | None = None
     closed: bool = field(default=False, repr=False)
@@ -39,21 +43,23 @@ class Terminal:
         """Take what there is."""
         with suppress(OSError):
             if not self.closed and select.select([self.master], [], [], seconds)[0]:
-                self.output += os.read(self.master, 65536)
+                found = os.read(self.master, 65536)
+                self.output += found
+                self.glass.feed(found)
 
     def until(self, condition: Callable[[], bool], seconds: float = 30.0) -> None:
         """Read until a condition holds."""
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:
-                raise AssertionError(f"never came true; the last output: {self.output[-2000:]!r}")
+                raise AssertionError(f"never came true; the terminal:\n{self.glass.text}")
             if self.closed:
                 time.sleep(0.02)
             self.read()
 
     def shows(self, *texts: str) -> None:
-        """Wait until all of these have been written."""
-        self.until(lambda: all(text.encode() in self.output for text in texts))
+        """Wait until all of these stand on the terminal at once."""
+        self.until(lambda: all(text in self.glass.text for text in texts))
 
     def type(self, keys: bytes) -> None:
         """Press keys."""
@@ -91,7 +97,7 @@ def terminal(*words: str, size: tuple[int, int] = (80, 24), env: Mapping[str, st
         os.environ.update({"TERM": "xterm-256color", **(env or {})})
         os.execv(sys.executable, [sys.executable, *(words or ("-P", "-c", SCRIPT))])
     fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
-    running = Terminal(pid, master)
+    running = Terminal(pid, master, Glass(*size))
     try:
         yield running
     finally:

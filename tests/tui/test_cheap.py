@@ -55,6 +55,7 @@ async def quiet(pilot: Pilot[int]) -> ConsoleApp:
     app.workers.cancel_all()
     for message in (ReadingSeen(BUSY), LogSeen("x", ("a line",))):
         app.dashboard.post_message(message)
+    await pilot.press("tab")
     await shows(pilot, "92.4 %", "a line")
     await pilot.pause(_REFRESH_S)
     return app

@@ -6,6 +6,7 @@ import pytest
 
 from console.server.status import ServerStatus, State
 from console.tui.commands import COMMANDS, by_name, footer, help_rows
+from console.tui.help_lines import help_lines
 from console.tui.intents import Intents
 from console.tui.situation import Situation
 from tests.tui.fakes import FakeServer, House, screen_text, settled, shows
@@ -32,15 +33,22 @@ def test_the_footer_offers_only_commands_of_the_table() -> None:
     assert offered <= {word for command in COMMANDS for word in command.shown.split()}
 
 
+def test_the_help_lists_every_command_within_a_small_terminal() -> None:
+    lines = ["".join(text for text, _ in line) for line in help_lines()]
+    for command in COMMANDS:
+        if command.shown:
+            assert any(command.help in line for line in lines)
+    assert max(map(len, lines)) <= 78
+
+
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-async def test_help_fits_and_lists_all(size: tuple[int, int]) -> None:
+async def test_the_help_opens_scrolls_to_its_end_and_closes(size: tuple[int, int]) -> None:
     async with House().app().run_test(size=size) as pilot:
         await settled(pilot)
         await pilot.press("?")
-        text = await shows(pilot, "Server", "Console")
-        for command in COMMANDS:
-            if command.shown:
-                assert command.help in text
+        await shows(pilot, "Server", by_name("start").help)
+        await pilot.press("end")
+        await shows(pilot, by_name("ask_quit").help, "◐ starting")
         await pilot.press("escape")
         await shows(pilot, "prefix cache")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from console.errors import ConsoleError
@@ -93,6 +95,42 @@ async def test_x_stops_after_asking_and_shows_progress() -> None:
         await shows(pilot, "○ stopped")
         await until(pilot, lambda: app.situation.acting is None)
         assert house.server.calls == ["stop"]
+
+
+async def test_requests_in_flight_can_be_waited_for_and_x_waits_no_longer() -> None:
+    house = House(FakeServer(READY))
+    async with house.app().run_test() as pilot:
+        app = await settled(pilot)
+        app.dashboard.post_message(ReadingSeen(BUSY))
+        await until(pilot, lambda: app.situation.requests == 3)
+        await pilot.press("x")
+        await shows(pilot, "d first wait for them")
+        await pilot.press("d")
+        await shows(pilot, "draining: 2 running, 1 waiting; x stops it now")
+        assert house.server.calls == ["drain"]
+        await pilot.press("x")
+        await until(pilot, lambda: house.server.calls == ["drain", "stop"] and app.situation.acting is None)
+
+
+async def test_after_a_failed_start_b_goes_back_to_what_was_ready_last() -> None:
+    house = House(FakeServer(FAILED, worked_last=PRESETS[1]))
+    async with house.app().run_test() as pilot:
+        await settled(pilot)
+        await shows(pilot, f"goes back to {SECOND}, which was ready last")
+        await pilot.press("b")
+        await until(pilot, lambda: house.server.calls == [f"start {SECOND}", "follow"])
+        await shows(pilot, "● ready")
+        await pilot.press("b")
+        await shows(pilot, "nothing to go back to")
+
+
+async def test_a_switch_to_what_cannot_start_stops_nothing() -> None:
+    house = House(FakeServer(READY), presets=(PRESETS[0], replace(PRESETS[1], command=("no-such-command",))))
+    async with house.app().run_test() as pilot:
+        await settled(pilot)
+        await pilot.press("2", "enter", "y")
+        await shows(pilot, "no-such-command")
+        assert house.server.calls == []
 
 
 async def test_x_with_nothing_running_says_so() -> None:

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from console.errors import BusyError, ConsoleError
-from console.lab.plan import make_plan
 from console.lab.view import read_run
 from console.tui.messages import RunSeen
 from console.tui.screens.pager import Pager
-from tests.tui.fakes import PRESETS, READY, FakeServer, House, settled, shows, until
+from tests.tui.fakes import PRESETS, READY, FakeServer, House, plan_of, settled, shows, until
 from tests.unit.lab_runs import whole_run
 
 FIRST, SECOND, THIRD = (preset.name for preset in PRESETS)
@@ -32,18 +31,16 @@ async def test_a_run_is_planned_asked_for_and_started(key: str, kind: str, quest
         await until(pilot, lambda: house.calls == [f"run {kind} {FIRST}"])
 
 
-async def test_the_question_tells_the_plan() -> None:
-    preset = replace(
-        PRESETS[0],
-        args={"max-model-len": 8192},
-        lab={"mtp": {"speculative-config": {"method": "mtp", "num_speculative_tokens": 2}}},
-    )
-    plan = make_plan("mtp", preset, rounds=2, size="small", seed=1)
+async def test_the_question_tells_the_plan_and_what_is_started_is_what_was_shown() -> None:
+    plan = plan_of("mtp", PRESETS[0])
     house = House(plan_run=lambda *_: plan)
     async with house.app().run_test() as pilot:
         await settled(pilot)
         await pilot.press("m")
         await shows(pilot, "arms off · on", "speculative-config", "4 starts of the server", "about")
+        await pilot.press("y")
+        await until(pilot, lambda: house.plans != [])
+        assert house.plans[0] is plan
 
 
 async def test_a_plan_that_cannot_be_made_says_why() -> None:
@@ -108,8 +105,8 @@ async def test_v_shows_the_run_in_full() -> None:
         app.dashboard.post_message(RunSeen(run, live=False))
         await until(pilot, lambda: app.dashboard.lower.run is not None)
         await pilot.press("v")
-        await shows(pilot, "reasons", "agent.prefill_tok/s")
+        await shows(pilot, "agent.prefill_tok/s", "change, with its 95 % interval")
         await pilot.press("end")
-        await shows(pilot, f"qwen-console ab show {run.id}")
+        await shows(pilot, "reasons", f"qwen-console ab show {run.id}")
         await pilot.press("v")
         await until(pilot, lambda: not isinstance(pilot.app.screen, Pager))

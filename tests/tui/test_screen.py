@@ -54,7 +54,8 @@ def whole_width(text: str, size: tuple[int, int]) -> None:
 @sizes
 async def test_stopped(size: tuple[int, int]) -> None:
     async with House().app().run_test(size=size) as pilot:
-        text = await shows(pilot, "○ stopped", "1 qwen3.8-27b-nvfp4-100k", "2x RTX 5060 Ti", "no server has run yet")
+        text = await shows(pilot, "○ stopped", "1 qwen3.8-27b-nvfp4-100k", "2x RTX 5060 Ti")
+        assert ("no server has run yet" if size[0] == 80 else "TTFT to") in text
         assert "▸1 qwen3.8-27b-nvfp4-100k" in text
         assert "hit rate" in text
         assert "SIMULATED" not in text
@@ -67,6 +68,26 @@ async def test_starting_shows_the_phases_in_place_of_figures(size: tuple[int, in
         text = await shows(pilot, "◐ compile · 1m24s", "✓ load", "▸ compile", "torch.compile 12.3 s", "· warm-up")
         assert "hit rate" not in text
         whole_width(text, size)
+
+
+@sizes
+async def test_a_start_tells_its_progress_and_what_its_silence_means(size: tuple[int, int]) -> None:
+    far = replace(STARTING, progress=0.62, eta_s=51.0)
+    house = House(FakeServer(far, after_start=far))
+    async with house.app().run_test(size=size) as pilot:
+        text = await shows(pilot, "about 50 s left", "████░", " 62 %")
+        whole_width(text, size)
+        app_of(pilot).workers.cancel_all()
+        silent = replace(STARTING, silence="nothing printed for 90 s: usual while kernels compile", silent_s=90.0)
+        app_of(pilot).dashboard.post_message(StatusSeen(silent))
+        whole_width(await shows(pilot, "usual while kernels compile"), size)
+        app_of(pilot).dashboard.post_message(StatusSeen(replace(STARTING, diagnosis=DIAGNOSIS)))
+        whole_width(await shows(pilot, f"▲     {DIAGNOSIS.what}"), size)
+
+
+async def test_a_prefill_under_way_is_said() -> None:
+    async with House(FakeServer(replace(READY, prefill_s=37.0))).app().run_test() as pilot:
+        await shows(pilot, "● ready · prefill 35 s")
 
 
 @sizes
@@ -175,6 +196,9 @@ async def test_stale_figures_say_their_age_and_are_greyed(size: tuple[int, int])
 async def test_the_log_is_condensed_and_loud_lines_are_marked(size: tuple[int, int]) -> None:
     async with House(FakeServer(READY)).app().run_test(size=size) as pilot:
         app_of(pilot).dashboard.post_message(LogSeen("x.log", LOG))
+        if size[0] == 120:
+            await shows(pilot, "TTFT to")
+            await pilot.press("tab")
         text = await shows(pilot, "Starting vLLM server on", "W a warning")
         assert "APIServer" not in text
         assert ("12:00:01 W" in text) == (size[0] == 120)
@@ -260,7 +284,7 @@ async def test_a_run_of_three_arms_names_arm_and_base_of_each_row() -> None:
     run = read_run(whole_run("chunk", arms=["512", "1024", "2048"]).folder)
     async with House(FakeServer(READY)).app().run_test(size=(120, 40)) as pilot:
         app_of(pilot).dashboard.post_message(RunSeen(run, live=False))
-        text = await shows(pilot, "vs 512", "decode.tpot_s       1024", "decode.tpot_s       2048")
+        text = await shows(pilot, "vs 512", "decode.tpot_s         1024", "decode.tpot_s         2048")
         whole_width(text, (120, 40))
 
 

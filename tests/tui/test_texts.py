@@ -61,8 +61,8 @@ def texts(run: RunView, width: int = 78) -> list[str]:
 
 def test_no_line_of_a_run_is_wider_than_a_small_terminal() -> None:
     for made in (whole_run("mtp"), whole_run("chunk", arms=["512", "1024", "2048"]), whole_run("aa")):
-        for line in run_lines.full(read_run(made.folder), 78):
-            assert len(text_of(line)) <= 78, text_of(line)
+        for line in run_lines.full(read_run(made.folder), 76):
+            assert len(text_of(line)) <= 76, text_of(line)
 
 
 def test_a_crashed_arm_says_its_cause() -> None:

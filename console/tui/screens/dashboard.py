@@ -15,12 +15,14 @@ from textual.screen import Screen
 
 from console.metrics.reading import Reading
 from console.server.status import ServerStatus, State
-from console.tui import drawings, figures, preset_lines, stories
+from console.tui import drawings, figures, notice_lines, preset_lines, stories
 from console.tui.commands import Bindings, bindings, footer
+from console.tui.explanations import Explanation, explanation
 from console.tui.messages import (
     CardsSeen,
     CatalogSeen,
     LogSeen,
+    NoticesSeen,
     PollFailed,
     ReadingLost,
     ReadingSeen,
@@ -30,15 +32,18 @@ from console.tui.messages import (
 from console.tui.screens.lower import Lower
 from console.tui.widgets.cards import Cards
 from console.tui.widgets.footer import KeyLine
-from console.tui.widgets.form import Form
+from console.tui.widgets.form import Field, Form
 from console.tui.widgets.lines import Lines
 from console.tui.widgets.panel import Panel
 
 if TYPE_CHECKING:
     from console.gpu.sample import GpuReport
+    from console.notices import Notice
+    from console.presets import Preset
+    from console.series import Series
     from console.tui.situation import Situation
 
-_WIDE, _TALL = 120, 34
+_WIDE, _TALL, _HIGH = 120, 34, 54
 _FRAME_S = 1.0
 _OLD_S = 6.0
 """A source silent for longer is stale: its figures are greyed."""
@@ -63,24 +68,34 @@ class Dashboard(Screen[None]):
         self._reading = Form(drawings.READING, id="reading")
         self._story = Panel("", id="story")
         self.lower = Lower(default_preset=default_preset)
+        self._standing = Lines(id="standing")
         self._notice = Lines(id="notice")
         self._keys = KeyLine(id="keys")
         self._simulated = simulated
         self._status = ServerStatus()
+        self._back: Preset | None = None
+        self.reading = Reading()
+        """The figures on the screen."""
+        self.report: GpuReport | None = None
+        """The cards on the screen."""
         self._heard: dict[str, float] = {}
         self._notes: dict[str, str] = {}
         self._painted: set[str] = set()
+        self.notices: tuple[Notice, ...] = ()
+        """What stands, the worst first."""
         self._pending: dict[str, Callable[[], None]] = {}
 
     def compose(self) -> ComposeResult:
         # Textual sets these only after a first layout, which would be painted and thrown away.
         width, height = self.app.size
         self.add_class("-wide" if width >= _WIDE else "-narrow", "-tall" if height >= _TALL else "-short")
+        self.set_class(height >= _HIGH, "-high")
         yield self._header
         yield self._cards
         yield self._reading
         yield self._story
         yield self.lower
+        yield self._standing
         yield self._notice
         yield self._keys
 
@@ -93,6 +108,8 @@ class Dashboard(Screen[None]):
 
     def on_resize(self, _: Resize) -> None:
         """What stands in place of the figures is wrapped anew once it has its size."""
+        self.set_class(self.size.height >= _HIGH, "-high")
+        self._tell_standing()
         self.call_after_refresh(self._tell_story)
 
     # --- what the app knows, told downwards
@@ -100,6 +117,11 @@ class Dashboard(Screen[None]):
     def tell_situation(self, now: Situation) -> None:
         """Keys that make sense, and what this console is doing."""
         self._keys.tell(footer(now))
+
+    def tell_rings(self, rings: Callable[[str], Series]) -> None:
+        """A second more of every figure, for the graphs."""
+        if self.is_current:
+            self.lower.tell_rings(rings, self.report)
 
     def tell_note(self, source: str, text: str) -> None:
         """One line above the keys for what is going on or wrong; an empty text takes it back."""
@@ -110,6 +132,17 @@ class Dashboard(Screen[None]):
         if before != self._notes:
             newest = list(self._notes.values())[-1:]
             self._notice.show([((" ▸ ", "strong"), (text, "warn")) for text in newest])
+
+    def explicable(self) -> list[tuple[Field, Explanation, bool]]:
+        """The figures on the screen that can be explained, in reading order; whether each belongs to a card."""
+        found = [
+            (field, about, form is not self._reading)
+            for form in (*self._cards.rows, self._reading)
+            if form.display
+            for field in form.shown
+            if (about := explanation(field.name or "", card=form is not self._reading))
+        ]
+        return sorted(found, key=lambda one: (one[0].region.y, one[0].region.x))
 
     @property
     def simulated(self) -> bool:
@@ -123,7 +156,8 @@ class Dashboard(Screen[None]):
         """Header, and the story that stands in place of the figures while there are none."""
         self._hear("status", event.status.note or "")
         self._header.set_class(False, "-stale")
-        self._status = status = event.status
+        self._status, self._back = event.status, event.back
+        status = event.status
         for name, text, tone in figures.header(status, simulated=self.simulated, elapsed_s=status.uptime_s):
             self._header.show(name, text, tone)
         self._tell_story()
@@ -144,6 +178,16 @@ class Dashboard(Screen[None]):
         self.tell_note("log", "")
         self.lower.tell_log(event.path, event.lines)
         self._in_a_frame("log", self.lower.draw_log)
+
+    @on(NoticesSeen)
+    def _show_notices(self, event: NoticesSeen) -> None:
+        if event.notices != self.notices:
+            self.notices = event.notices
+            self._tell_standing()
+
+    def _tell_standing(self) -> None:
+        tall = self.size.height >= _TALL
+        self._standing.show(notice_lines.standing(self.notices, self.size.width, tall=tall))
 
     @on(PollFailed)
     def _show_failed_poll(self, event: PollFailed) -> None:
@@ -174,6 +218,7 @@ class Dashboard(Screen[None]):
         self._in_a_frame("cards", partial(self._tell_cards, event.report))
 
     def _tell_cards(self, report: GpuReport) -> None:
+        self.report = report
         self._cards.set_class(False, "-stale")
         self._cards.tell(report)
 
@@ -205,6 +250,7 @@ class Dashboard(Screen[None]):
     # --- drawing
 
     def _show_reading(self, reading: Reading) -> None:
+        self.reading = reading
         for name, text, tone in figures.reading(reading):
             self._reading.show(name, text, tone)
 
@@ -215,7 +261,9 @@ class Dashboard(Screen[None]):
         self.set_class(starting or trouble is not None, "-story")
         if trouble is not None:
             height = max(story.body_height, 8)
-            body = stories.diagnosis_story(trouble, self.size.width - 3, height)
+            back = self._back.name if self._back else None
+            body = stories.diagnosis_story(trouble, self.size.width - 3, height, back=back)
             story.tell(stories.trouble_title(status), body)
         elif starting:
-            story.tell(stories.start_title(status), stories.start_story(status), stories.elapsed(status))
+            body = stories.start_story(status, self.size.width - 3)
+            story.tell(stories.start_title(status), body, stories.start_aside(status))

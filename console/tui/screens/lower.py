@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
@@ -9,15 +10,21 @@ from textual.containers import Container
 from textual.events import Resize
 
 from console import units
-from console.server.status import ServerStatus
+from console.server.status import ServerStatus, State
 from console.tui import preset_lines, run_lines
+from console.tui.graphs import MEASURES
 from console.tui.log_lines import pretty
+from console.tui.widgets.graphs import Graphs
 from console.tui.widgets.lines import Line
 from console.tui.widgets.panel import Panel
 
 if TYPE_CHECKING:
+    from console.gpu.sample import GpuReport
     from console.lab.view import RunView
+    from console.series import Series
 
+_TOLD_BY_LOG = (State.STARTING, State.STOPPING, State.FAILED)
+"""In these the log tells more than the graphs."""
 _TIMED = 60
 """A log narrower than this leaves out the time of its lines."""
 
@@ -26,10 +33,11 @@ class Lower(Container):
     """Three panels and what stands in them: the list with its cursor, the run, the log."""
 
     def __init__(self, *, default_preset: str) -> None:
-        super().__init__(id="lower")
+        super().__init__(id="lower", classes="-graphs")
         self._presets = Panel("presets", id="presets")
         self._run_panel = Panel("A/B", id="run", join="┬")
         self._log_panel = Panel("log", id="log", join="┬", end=True)
+        self._graphs = Graphs(MEASURES, id="graphs", aside="tab log")
         self._default_preset = default_preset
         self._status = ServerStatus()
         self._entries: list[preset_lines.Entry] = []
@@ -43,12 +51,16 @@ class Lower(Container):
     def compose(self) -> ComposeResult:
         yield self._presets
         yield self._run_panel
+        yield self._graphs
         yield self._log_panel
 
     # --- what stands there
 
     def tell_status(self, status: ServerStatus) -> None:
         """Which preset runs."""
+        reads = status.state in _TOLD_BY_LOG
+        if reads != (self._status.state in _TOLD_BY_LOG):
+            self.set_class(not reads, "-graphs")
         self._status = status
         self._draw_presets()
 
@@ -69,6 +81,11 @@ class Lower(Container):
         if began:
             self._show_half(run=True)
         self._draw_run()
+
+    def tell_rings(self, rings: Callable[[str], Series], report: GpuReport | None) -> None:
+        """A second more of every figure."""
+        if self._graphs.display and self._graphs.size:
+            self._graphs.tell(rings, report)
 
     def tell_log(self, path: str | None, lines: tuple[str, ...]) -> None:
         """The log as far as it is kept."""
@@ -93,6 +110,10 @@ class Lower(Container):
 
     def other_half(self) -> None:
         """What is hidden where not all fits."""
+        if self._roomy:
+            self.toggle_class("-graphs")
+            self.call_after_refresh(self.draw)
+            return
         self._show_half(run=not self.has_class("-run"))
 
     # --- drawing
@@ -133,4 +154,5 @@ class Lower(Container):
         timed, rows = panel.body_width > _TIMED, max(1, panel.body_height)
         lines: list[Line] = [pretty(text, timed=timed) for text in self.log_text[-rows:]]
         nothing: list[Line] = [((units.NA if self.log_path else "no server has run yet", "dim"),)]
-        panel.tell("log", lines or nothing, "tab A/B" if self.run and not self._roomy else "")
+        aside = "tab graphs" if self._roomy else "tab A/B" if self.run else ""
+        panel.tell("log", lines or nothing, aside)

@@ -5,59 +5,106 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.events import Resize
 from textual.screen import Screen
+from textual.widgets import Input
 
+from console.tui.commands import Bindings, bindings_of_pages
+from console.tui.search import found_in, is_error, marked, next_line
 from console.tui.widgets.footer import KeyLine
 from console.tui.widgets.lines import Line
 from console.tui.widgets.panel import Panel
 
 _KEYS = (
     ("esc", "back", True, 0),
-    ("↑↓", "line", True, 0),
-    ("pgup pgdn", "page", True, 0),
-    ("home end", "first, last", True, 0),
+    ("↑↓", "line", True, 3),
+    ("pgup pgdn", "page", True, 1),
+    ("home end", "first, last", True, 2),
+    ("/", "find", True, 0),
+    ("!", "error", True, 1),
 )
+_FOUND_KEYS = (
+    ("esc", "all again", True, 0),
+    ("n N", "next, previous", True, 0),
+    ("&", "only these, all", True, 0),
+    ("/", "find", True, 0),
+)
+_FAR = 1_000_000
 Content = Callable[[int], tuple[str, Sequence[Line]]]
 """Width in cells → title and lines."""
 
 
-class Pager(Screen[None]):
+class Page(Screen[None]):
+    """A screen over the dashboard; from one a key leads to every other.
+
+    Args:
+        page: the command that opens it, whose key closes it again.
+    """
+
+    BINDINGS: ClassVar[Bindings] = [Binding("escape,q", "close", show=False), *bindings_of_pages()]
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.page = page
+
+    def tell(self) -> None:
+        """Something may have changed."""
+        raise NotImplementedError
+
+    def action_close(self) -> None:
+        """Back to the dashboard."""
+        self.dismiss(None)
+
+
+class Pager(Page):
     """A window on lines that may grow; at their end it follows them, elsewhere it stands still.
 
     Args:
+        page: the command that opens it, whose key closes it again.
         content: asked whenever something changed.
         follow: begin at the end.
         simulated: the figures are the stand-in engine's.
     """
 
-    BINDINGS: ClassVar[list[Binding | tuple[str, str] | tuple[str, str, str]]] = [
-        Binding("escape,q,l,v,question_mark", "close", show=False),
+    BINDINGS: ClassVar[Bindings] = [
         Binding("up,k", "move(-1)", show=False),
         Binding("down,j", "move(1)", show=False),
         Binding("pageup,b", "page(-1)", show=False),
         Binding("pagedown,space", "page(1)", show=False),
-        Binding("home,g", "move(-1000000)", show=False),
-        Binding("end,G", "move(1000000)", show=False),
+        Binding("home", f"move(-{_FAR})", show=False),
+        Binding("end", f"move({_FAR})", show=False),
+        Binding("slash", "find", show=False),
+        Binding("n", "found(1)", show=False),
+        Binding("N", "found(-1)", show=False),
+        Binding("ampersand", "only", show=False),
+        Binding("exclamation_mark", "error", show=False),
     ]
 
-    def __init__(self, content: Content, *, follow: bool, simulated: bool) -> None:
-        super().__init__()
+    def __init__(self, page: str, content: Content, *, follow: bool = False, simulated: bool) -> None:
+        super().__init__(page)
         self._panel = Panel("", id="page")
+        self._find = Input(id="find", placeholder="find", compact=True)
         self._keys = KeyLine(id="keys")
         self._content = content
         self._top: int | None = None if follow else 0
+        self._at = -1
+        """The line to which the last search led."""
+        self._needle = ""
+        self._only = False
         self._simulated = simulated
         self._lines: Sequence[Line] = ()
 
     def compose(self) -> ComposeResult:
         yield self._panel
+        yield self._find
         yield self._keys
 
     def on_mount(self) -> None:
-        """The keys never change here."""
+        """Nothing is looked for yet."""
+        self._find.display = False
         self._keys.tell(_KEYS)
 
     def on_resize(self, _: Resize) -> None:
@@ -66,17 +113,20 @@ class Pager(Screen[None]):
 
     def tell(self) -> None:
         """Something may have changed."""
-        panel = self._panel
-        title, self._lines = self._content(panel.body_width)
-        last = max(0, len(self._lines) - panel.body_height)
-        top = last if self._top is None else min(self._top, last)
+        panel, needle = self._panel, self._needle
+        title, lines = self._content(panel.body_width)
+        self._lines = [line for line in lines if found_in(line, needle)] if needle and self._only else lines
+        top = self._last if self._top is None else min(self._top, self._last)
         shown = self._lines[top : top + panel.body_height]
-        where = "end" if top == last else f"{top + len(shown)} of {len(self._lines)}"
-        panel.tell(title, shown, f"{where}{' · SIMULATED' if self._simulated else ''}")
+        where = "end" if top == self._last else f"{top + len(shown)} of {len(self._lines)}"
+        words = (f"{sum(found_in(line, needle) for line in self._lines)} with {needle!r}" if needle else "", where)
+        aside = " · ".join(word for word in (*words, "SIMULATED" if self._simulated else "") if word)
+        panel.tell(title, [marked(line, needle) for line in shown], aside)
 
-    def action_close(self) -> None:
-        """Back to the dashboard."""
-        self.dismiss(None)
+    @property
+    def _last(self) -> int:
+        """The first line of the last screenful."""
+        return max(0, len(self._lines) - self._panel.body_height)
 
     def action_page(self, by: int) -> None:
         """A page less one line."""
@@ -84,7 +134,72 @@ class Pager(Screen[None]):
 
     def action_move(self, by: int) -> None:
         """Some lines; at the end it follows again."""
-        last = max(0, len(self._lines) - self._panel.body_height)
-        top = max(0, min((last if self._top is None else self._top) + by, last))
-        self._top = None if top == last and last else top
+        self._at = -1
+        self._go((self._last if self._top is None else self._top) + by)
+
+    def _go(self, top: int) -> None:
+        top = max(0, min(top, self._last))
+        self._top = None if top == self._last and self._last else top
         self.tell()
+
+    # --- finding
+
+    def action_find(self) -> None:
+        """Ask what for; it is looked for while it is typed."""
+        self._find.display = True
+        self._find.value = ""
+        self._find.focus()
+
+    @on(Input.Changed)
+    def _look_for(self, event: Input.Changed) -> None:
+        event.stop()
+        if self._find.display:
+            self._needle, self._at = event.value, -1
+            self._jump(lambda line: found_in(line, self._needle), 1) if self._needle else self.tell()
+
+    @on(Input.Submitted)
+    def _found(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._end_typing()
+
+    def _end_typing(self) -> None:
+        self._find.display = False
+        self.set_focus(None)
+        self._keys.tell(_FOUND_KEYS if self._needle else _KEYS)
+        self.tell()
+
+    async def action_found(self, by: int) -> None:
+        """The next line with it; without a search the key means what it means on every page."""
+        if self._needle:
+            self._jump(lambda line: found_in(line, self._needle), by)
+        elif by > 0:
+            await self.app.run_action("command('notices', '')")
+
+    def action_only(self) -> None:
+        """Only the lines with it, or all again."""
+        self._only = not self._only
+        self.tell()
+
+    def action_error(self) -> None:
+        """The next line that says something bad."""
+        self._jump(is_error, 1)
+
+    def _jump(self, wanted: Callable[[Line], bool], by: int) -> None:
+        """Bring the nearest such line into view, and remember it for the next jump."""
+        top = self._last if self._top is None else self._top
+        start = self._at if self._at >= 0 else top - 1
+        at = next_line(self._lines, [wanted(line) for line in self._lines], start, by)
+        if at is None:
+            self.tell()
+            return
+        self._at = at
+        visible = top <= at < top + self._panel.body_height
+        self._go(top if visible else at - self._panel.body_height // 3)
+
+    def action_close(self) -> None:
+        """First the search ends, then the page."""
+        if self._find.display or self._needle:
+            self._needle, self._only, self._at = "", False, -1
+            self._end_typing()
+        else:
+            super().action_close()

@@ -36,29 +36,30 @@ class Cards(Vertical):
         super().__init__(id=id)
         self._rule = Form(drawings.CARDS_RULE, id="cards-rule")
         self._none = Lines(id="no-cards")
-        self._rows = [CardRow(i) for i in range(_EXPECTED)]
+        self.rows = [CardRow(i) for i in range(_EXPECTED)]
+        """One a card."""
 
     def compose(self) -> ComposeResult:
         yield self._rule
         yield self._none
-        yield from self._rows
+        yield from self.rows
 
     def on_mount(self) -> None:
         """Before the first look."""
-        for i, row in enumerate(self._rows):
+        for i, row in enumerate(self.rows):
             row.tell(GpuSample(index=i))
         self._rule.show("title", "cards", "title")
 
     def tell(self, report: GpuReport) -> None:
         """Show a look at the cards."""
-        for i in range(len(self._rows), len(report.cards)):
-            self._rows.append(CardRow(i))
-            self.mount(self._rows[-1])
+        for i in range(len(self.rows), len(report.cards)):
+            self.rows.append(CardRow(i))
+            self.mount(self.rows[-1])
         self.set_class(not report.cards, "-none")
         self._rule.show("title", figures.cards_title(report), "title")
         if not report.cards:
             self._none.show([((" ", ""), (report.problem or "no card was found", "dim")), line("")])
-        for i, row in enumerate(self._rows):
+        for i, row in enumerate(self.rows):
             row.display = i < len(report.cards)
             if row.display:
                 row.tell(report.cards[i])

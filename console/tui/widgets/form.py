@@ -93,6 +93,11 @@ class Form(Widget):
         self._place()
         yield from self._fields.values()
 
+    @property
+    def shown(self) -> list[Field]:
+        """The fields for which the current drawing has a place."""
+        return [field for field in self._fields.values() if field.place is not None]
+
     def __getitem__(self, name: str) -> Field:
         return self._fields[name]
 

@@ -1,0 +1,45 @@
+"""The execution chain as lines: each link with its sign, its proof and what to do. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from console import units
+from console.tui.log_lines import pretty
+from console.tui.stories import wrapped
+from console.tui.widgets.lines import Line
+
+if TYPE_CHECKING:
+    from console.server.chain import Link
+
+_MARKS = {"ok": ("✓", "good"), "look": ("▲", "warn"), "unknown": ("?", "dim")}
+_NAME = 17
+
+
+def chain_lines(links: Sequence[Link], width: int) -> list[Line]:
+    """What is worth a look is counted first; then all links in the order in which one optimises."""
+    counts = {verdict: sum(link.verdict == verdict for link in links) for verdict in _MARKS}
+    words = {"ok": "ok", "look": "to look at", "unknown": "not known"}
+    head: list[tuple[str, str]] = []
+    for verdict, (mark, tone) in _MARKS.items():
+        head.append((f"{mark} {counts[verdict]} {words[verdict]}   ", tone if counts[verdict] else "dim"))
+    lines: list[Line] = [tuple(head), ()]
+    for link in links:
+        lines += _link(link, width)
+    return lines
+
+
+def _link(link: Link, width: int) -> list[Line]:
+    mark, tone = _MARKS[link.verdict]
+    room = width - _NAME - 1
+    first, *rest = wrapped(link.value, room, "dim" if link.value == units.NA else "strong")
+    margin = " " * _NAME
+    lines: list[Line] = [((f"{mark} ", tone), (f"{link.link:<{_NAME - 2}}", ""), *first)]
+    lines += [((margin, ""), *row) for row in rest]
+    if link.evidence:
+        proof = "".join(text for text, _ in pretty(link.evidence, timed=False)).strip()
+        lines.append(((margin, ""), (units.clip(proof, max(1, room)), "dim")))
+    if link.fix:
+        lines += [((margin, ""), *row) for row in wrapped(f"fix: {link.fix}", room, "warn")]
+    return lines

@@ -1,0 +1,42 @@
+"""Textual's driver for a Unix terminal, with less on the line."""
+
+from __future__ import annotations
+
+from textual.drivers.linux_driver import LinuxDriver
+
+from console.tui.wire import Wire
+
+_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
+"""Around an update, so that the terminal shows it at once."""
+
+
+class ThriftyDriver(LinuxDriver):
+    """Sends of every update what the terminal does not show yet; an update without any is not sent at all."""
+
+    _wire: Wire | None = None
+    _begun = False
+
+    def write(self, data: str) -> None:
+        """Send, less what is there."""
+        if data == _BEGIN:
+            self._begun = True
+            return
+        if data == _END:
+            if not self._begun:
+                super().write(data)
+            self._begun = False
+            return
+        if self._wire is None:
+            self._wire = Wire()
+        app_size = self._app.size
+        needed = self._wire.take(data, (app_size.width, app_size.height))
+        if needed and self._begun:
+            self._begun = False
+            super().write(_BEGIN)
+        if needed:
+            super().write(needed)
+
+    def forget(self) -> None:
+        """The terminal may show anything now: the next frame is sent whole."""
+        if self._wire is not None:
+            self._wire.forget()

@@ -1,0 +1,88 @@
+"""Whether a command makes sense now: each guard gives the reason against it, or `None`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from console.server.status import State
+from console.tui.situation import Situation
+
+Guard = Callable[[Situation], str | None]
+"""Why a command makes no sense now, in a sentence; `None` when it does."""
+
+
+def always(_: Situation) -> str | None:
+    """Whatever is going on."""
+    return None
+
+
+def ours(now: Situation) -> str | None:
+    """What touches the server."""
+    if now.watching or now.status.state is State.FOREIGN:
+        return "this server was not started by this console: it is watched, never touched"
+    return f"still at it: {now.acting}" if now.acting else None
+
+
+def can_start(now: Situation) -> str | None:
+    """Start, switch."""
+    if refused := ours(now):
+        return refused
+    if now.run:
+        return "an A/B run is going on and owns the server; x stops the run"
+    if now.selected is None:
+        return "no preset is selected"
+    if now.status.state is State.STOPPING:
+        return "the server is still stopping"
+    return None
+
+
+def can_stop(now: Situation) -> str | None:
+    """Stop server or run."""
+    if now.draining:
+        return None
+    if refused := ours(now):
+        return refused
+    return None if now.run or now.alive or not now.known else "nothing runs"
+
+
+def can_restart(now: Situation) -> str | None:
+    """Start again."""
+    if refused := ours(now):
+        return refused
+    if now.run:
+        return "an A/B run is going on and owns the server; x stops the run"
+    return None if now.alive or now.status.state is State.FAILED else "nothing runs; enter starts the selected preset"
+
+
+def can_go_back(now: Situation) -> str | None:
+    """Start what worked before."""
+    return can_start(now) or (None if now.back else "nothing to go back to: the last start did not fail")
+
+
+def can_run(now: Situation) -> str | None:
+    """Begin an A/B run."""
+    if refused := ours(now):
+        return refused
+    if now.run:
+        return "one A/B run at a time; x stops this one"
+    if now.selected is None or now.broken:
+        return "select a preset that can start"
+    if now.status.state in (State.STARTING, State.STOPPING):
+        return f"the server is {now.status.state.value}; wait until it is ready or stopped"
+    return None
+
+
+def can_probe(now: Situation) -> str | None:
+    """Send requests of our own."""
+    if refused := ours(now):
+        return refused
+    if now.run:
+        return "an A/B run is going on: a probe would spoil it"
+    if now.status.state is not State.READY:
+        return "no server is ready"
+    return f"{now.requests} requests are in flight: a probe would slow them down" if now.requests else None
+
+
+def can_adopt(now: Situation) -> str | None:
+    """Write the winner."""
+    return None if now.winner else "no finished run advises to adopt an arm"

@@ -1,0 +1,94 @@
+"""The recorded history as lines: each boot with its totals, and how its figures went over its minutes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from console import units
+from console.tui.sparks import spark
+from console.tui.stories import wrapped
+from console.tui.widgets.lines import Line, line
+
+if TYPE_CHECKING:
+    from console.server.history import BootHistory, History
+    from console.server.minutes import Minute
+
+_LABEL, _CELLS = 12, 40
+
+
+def history_lines(found: History, width: int) -> list[Line]:
+    """The newest boot first."""
+    if found.problem:
+        return wrapped(found.problem, width, "dim")
+    if not found.boots:
+        return [line("nothing was recorded in this time", "dim")]
+    lines: list[Line] = []
+    for boot in found.boots:
+        lines += [*_boot(boot, width), ()]
+    return lines[:-1]
+
+
+def _local(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).astimezone().strftime("%a %d %b %H:%M")
+
+
+def _boot(found: BootHistory, width: int) -> Iterator[Line]:
+    boot, total = found.boot, found.totals
+    span = units.duration(found.last - found.first + 60)
+    name = boot.preset or units.NA
+    badge = " SIMULATED" if boot.simulated else ""
+    yield ((f"{_local(found.first)}  ", "strong"), (name, "title"), (badge, "badge"), (f"  {span}", "dim"))
+    yield from wrapped(
+        f"{units.count(total.requests)} requests · {units.count(total.generation_tokens)} tokens generated · "
+        f"prompt tokens {units.count(total.cached_tokens)} cached, {units.count(total.computed_tokens)} computed · "
+        f"preempted {units.count(total.preemptions)} · KV up to {units.percent(total.kv_used_max)} · "
+        f"vLLM {boot.version or units.NA}",
+        width,
+        "dim",
+    )
+    for label, whole, values in _figures(found):
+        if any(value is not None for value in values):
+            cells = min(_CELLS, max(8, width - _LABEL - 14))
+            yield ((f"{label:<{_LABEL}}", "dim"), (f"{whole:>12}  ", ""), (spark(values, cells), "good"))
+    for card in found.cards:
+        yield (
+            (f"card {card.card}      ", "dim"),
+            (
+                f"VRAM peak {units.gib(card.vram_peak_bytes)} · PCIe up to TX {units.rate(card.pcie_tx_bytes_per_s)} ",
+                "",
+            ),
+            (f"RX {units.rate(card.pcie_rx_bytes_per_s)} · {units.number(card.temp_max_c, 0, ' °C')}", ""),
+        )
+
+
+def _figures(found: BootHistory) -> Iterator[tuple[str, str, list[float | None]]]:
+    """What, over the whole boot, and by the minute."""
+    total, rows = found.totals, found.rows
+    yield "TTFT", units.seconds(total.ttft_s), _each(rows, lambda m: _ratio(m.ttft_s, m.ttft_n))
+    hits = _each(rows, lambda m: _ratio(m.cached_tokens, _both(m)))
+    yield "hit rate", units.percent(total.prefix_hit_rate), hits
+    yield "TPOT", units.seconds(total.tpot_s), _each(rows, lambda m: _ratio(m.tpot_s, m.tpot_n))
+    best = units.per_second(total.generation_tokens_per_s)
+    yield "output, best", best, _each(rows, lambda m: _ratio(m.generation_tokens, m.seconds))
+    accepted = _each(rows, lambda m: _ratio(m.accepted_tokens, m.draft_tokens))
+    yield "acceptance", units.percent(total.acceptance_rate), accepted
+
+
+def _both(minute: Minute) -> float | None:
+    if minute.cached_tokens is None or minute.computed_tokens is None:
+        return None
+    return minute.cached_tokens + minute.computed_tokens
+
+
+def _each(rows: Sequence[Minute], figure: Callable[[Minute], float | None]) -> list[float | None]:
+    """One value a minute, a gap where the server was not recorded."""
+    if not rows:
+        return []
+    known = {row.at // 60: figure(row) for row in rows}
+    return [known.get(at) for at in range(rows[0].at // 60, rows[-1].at // 60 + 1)]
+
+
+def _ratio(part: float | None, whole: float | None) -> float | None:
+    return None if part is None or not whole else part / whole

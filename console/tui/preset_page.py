@@ -1,0 +1,84 @@
+"""A preset in full as lines: what it changes, what is known to go wrong with it, its plan, its exact command. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from console.presets.overrides import differing_keys
+from console.tui.stories import labelled, wrapped
+from console.tui.widgets.lines import Line, line
+
+if TYPE_CHECKING:
+    from console.lint import Finding
+    from console.presets import Preset
+
+_MARKS = {"bad": ("✖", "bad"), "look": ("▲", "warn"), "info": ("·", "dim")}
+_LONGEST = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """A preset, looked at from all sides."""
+
+    preset: Preset
+    running: Preset | None
+    """What runs now, if it is another one."""
+    findings: tuple[Finding, ...]
+    prospect: tuple[str, ...]
+    """Its vLLM, its model's files, its memory: a sentence each."""
+    command: tuple[str, ...]
+    """The exact command, a line a flag, secrets as variables."""
+
+
+def preset_page(found: Inspection, width: int) -> list[Line]:
+    """What one wants to know before pressing enter."""
+    preset = found.preset
+    lines = wrapped(preset.description or preset.model, width, "strong")
+    lines += [line(str(preset.path or ""), "dim"), ()]
+    lines += [*_differences(found, width), ()]
+    lines += [line("known to go wrong", "title"), *_findings(found, width), ()]
+    lines.append(line("plan", "title"))
+    lines += [row for text in found.prospect for row in wrapped(text, width)]
+    return [*lines, (), line("command", "title"), *(line(text) for text in found.command)]
+
+
+def _differences(found: Inspection, width: int) -> list[Line]:
+    if found.running is None:
+        return [line("no other preset runs", "dim")]
+    # Port 0 is any free port: the server that runs has found one.
+    free_port = found.preset.server.port == 0
+    keys = [key for key in differing_keys(found.running, found.preset) if not (free_port and key == "server.port")]
+    secrets = found.running.secrets | found.preset.secrets
+    lines = [line(f"against {found.running.name}, which runs", "title")]
+    if not keys:
+        return [*lines, line("nothing differs", "dim")]
+    for key in keys:
+        before, after = (_value(preset, key, secrets) for preset in (found.running, found.preset))
+        lines += wrapped(f"{key}: {before} → {after}", width, indent="  ")
+    return lines
+
+
+def _value(preset: Preset, key: str, secrets: frozenset[str]) -> str:
+    """A key's value as a preset file writes it; of a secret only that it is one."""
+    kind, _, name = key.partition(".")
+    if kind == "env" and name:
+        value: object = "(secret)" if name in secrets and name in preset.env else preset.env.get(name)
+    elif kind == "server" and name:
+        value = preset.to_json()["server"].get(name)
+    else:
+        value = preset.args.get(key, preset.to_json().get(key))
+    if value is None:
+        return "not set"
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _findings(found: Inspection, width: int) -> list[Line]:
+    lines: list[Line] = []
+    for finding in found.findings:
+        mark, tone = _MARKS[finding.weight]
+        lines += labelled(mark, f"{finding.key}: {finding.what}", width, tone)
+        lines += [*labelled("why", finding.why, width), *labelled("fix", finding.fix, width)]
+    return lines or [line("nothing found", "dim")]

@@ -1,0 +1,48 @@
+"""Finding text in lines. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from console.tui.widgets.lines import Line, Span
+
+
+def text_of(line: Line) -> str:
+    """A line without its tones."""
+    return "".join(text for text, _ in line)
+
+
+def found_in(line: Line, needle: str) -> bool:
+    """Whether it is there; capitals count only where the needle has some."""
+    text = text_of(line)
+    return needle in (text if needle != needle.lower() else text.lower())
+
+
+def marked(line: Line, needle: str) -> Line:
+    """The line with what was found in it standing out."""
+    if not needle or not found_in(line, needle):
+        return line
+    text = text_of(line)
+    at = (text if needle != needle.lower() else text.lower()).find(needle)
+    spans: list[Span] = []
+    begin = 0
+    for part, tone in line:
+        cuts = sorted({min(max(at - begin, 0), len(part)), min(max(at + len(needle) - begin, 0), len(part))})
+        for start, stop in zip([0, *cuts], [*cuts, len(part)], strict=True):
+            if start < stop:
+                inside = at <= begin + start < at + len(needle)
+                spans.append((part[start:stop], "chosen" if inside else tone))
+        begin += len(part)
+    return tuple(spans)
+
+
+def next_line(lines: Sequence[Line], wanted: Sequence[bool], start: int, by: int) -> int | None:
+    """The nearest wanted line behind (or, with `by` -1, before) `start`; it goes on at the other end."""
+    count = len(lines)
+    order = (range(start + 1, start + 1 + count)) if by > 0 else range(start - 1, start - 1 - count, -1)
+    return next((i % count for i in order if wanted[i % count]), None) if count else None
+
+
+def is_error(line: Line) -> bool:
+    """Whether something on it is bad."""
+    return any(tone == "bad" for _, tone in line)

@@ -1,0 +1,92 @@
+"""A graph of bars in eighths of a cell; only the columns that changed are sent."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from console.tui.graphs import Picture, eighths
+
+_RISING = " ▁▂▃▄▅▆▇█"
+_REVERSE = Style(reverse=True)
+
+
+class Graph(Widget):
+    """A title and bars below it; with a second series the bars stand and hang from the middle."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"graph--title", "graph--up", "graph--down"}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._picture = Picture("", (), 1.0)
+
+    @property
+    def columns(self) -> int:
+        """How many columns of bars fit."""
+        return self.size.width
+
+    def show(self, picture: Picture) -> None:
+        """Replace the picture; repaints the columns that differ."""
+        old, self._picture = self._picture, picture
+        if old == picture:
+            return
+        height, width = self.size.height, self.size.width
+        if old.top != picture.top or len(old.up) != len(picture.up) or (old.down is None) != (picture.down is None):
+            self.refresh()
+            return
+        regions = [Region(0, 0, width, 1)] if old.title != picture.title else []
+        for x, (before, after) in enumerate(zip(_columns(old), _columns(picture), strict=True)):
+            if before != after:
+                regions.append(Region(x, 1, 1, max(1, height - 1)))
+        if regions:
+            self.refresh(*regions)
+
+    def render_line(self, y: int) -> Strip:
+        """The title, or one row of bars."""
+        width, picture = self.size.width, self._picture
+        if y == 0:
+            text = picture.title[:width].ljust(width)
+            return Strip([Segment(text, self.get_visual_style("graph--title").rich_style)], width)
+        rows = self.size.height - 1
+        if picture.down is None:
+            text = _standing(eighths(picture.up, picture.top, rows), rows - y)
+            return self._row(text, "graph--up")
+        upper = (rows + 1) // 2
+        if y <= upper:
+            return self._row(_standing(eighths(picture.up, picture.top, upper), upper - y), "graph--up")
+        lower = rows - upper
+        return self._hanging(eighths(picture.down, picture.top, max(1, lower)), y - upper - 1)
+
+    def _row(self, text: str, part: str) -> Strip:
+        width = self.size.width
+        return Strip([Segment(text[:width].ljust(width), self.get_visual_style(part).rich_style)], width)
+
+    def _hanging(self, heights: tuple[int | None, ...], above: int) -> Strip:
+        """Bars that hang down. There are no signs for these in most fonts: the rest of the cell is drawn, reversed."""
+        width = self.size.width
+        style = self.get_visual_style("graph--down").rich_style
+        reversed_style = style + _REVERSE
+        segments = []
+        for height in heights[:width]:
+            filled = 0 if height is None else max(0, min(8, height - above * 8))
+            if 0 < filled < 8:
+                segments.append(Segment(_RISING[8 - filled], reversed_style))
+            else:
+                segments.append(Segment("█" if filled else " ", style))
+        segments.append(Segment(" " * max(0, width - len(heights)), style))
+        return Strip(segments, width).simplify()
+
+
+def _standing(heights: tuple[int | None, ...], below: int) -> str:
+    """One row of bars that stand; `below` rows of theirs are below it."""
+    return "".join(" " if height is None else _RISING[max(0, min(8, height - below * 8))] for height in heights)
+
+
+def _columns(picture: Picture) -> list[tuple[float | None, float | None]]:
+    """Both series, column by column."""
+    return list(zip(picture.up, picture.down or (None,) * len(picture.up), strict=True))

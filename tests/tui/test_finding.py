@@ -1,0 +1,110 @@
+"""Finding text on a page: while it is typed, the next one, only these, and the next error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from console.tui.app import ConsoleApp
+from console.tui.log_lines import rows
+from console.tui.messages import LogSeen
+from console.tui.search import found_in, marked, next_line, text_of
+from console.tui.widgets.lines import line
+from tests.tui.fakes import READY, FakeServer, House, screen_text, settled, shows, until
+
+LOG = (
+    *(f"INFO 11-29 12:00:00 [a.py:1] line {i}" for i in range(60)),
+    "(EngineCore pid=8) ERROR 11-29 12:00:01 [core.py:2] Out of Memory",
+    *(f"INFO 11-29 12:00:00 [a.py:1] line {i}" for i in range(61, 120)),
+)
+
+
+async def log_page(pilot: Pilot[Any]) -> ConsoleApp:
+    app = await settled(pilot)
+    app.workers.cancel_all()
+    app.dashboard.post_message(LogSeen("/x.log", LOG))
+    await until(pilot, lambda: app.dashboard.lower.log_text == LOG)
+    await pilot.press("l")
+    await shows(pilot, "line 119", "/ find")
+    return app
+
+
+async def test_what_is_looked_for_comes_into_view_while_it_is_typed() -> None:
+    async with House(FakeServer(READY)).app().run_test() as pilot:
+        await log_page(pilot)
+        await pilot.press("/", *"memory")
+        await shows(pilot, "Out of Memory", "1 with 'memory'")
+        await pilot.press("enter")
+        await shows(pilot, "n N next, previous")
+        await pilot.press("escape")
+        await shows(pilot, "/ find", "Out of Memory")
+        await pilot.press("escape")
+        await shows(pilot, "hit rate")
+
+
+async def test_n_goes_on_and_ampersand_leaves_only_these() -> None:
+    async with House(FakeServer(READY)).app().run_test() as pilot:
+        await log_page(pilot)
+        await pilot.press("/", *"line 1", "enter")
+        await shows(pilot, "31 with 'line 1'")
+        await pilot.press("&")
+        await shows(pilot, "line 118", "line 101")
+        await pilot.press("home")
+        text = await shows(pilot, "line 1 ", "line 19")
+        assert "line 20" not in text
+        await pilot.press("n", "N", "&")
+        await shows(pilot, "of 120")
+
+
+async def test_exclamation_mark_leads_to_the_next_error() -> None:
+    async with House(FakeServer(READY)).app().run_test() as pilot:
+        await log_page(pilot)
+        await pilot.press("!")
+        await shows(pilot, "E Out of Memory")
+
+
+async def test_without_a_search_n_is_what_it_is_on_every_page() -> None:
+    async with House(FakeServer(READY)).app().run_test() as pilot:
+        await log_page(pilot)
+        await pilot.press("n")
+        await shows(pilot, "nothing stands out")
+
+
+async def test_letters_that_are_typed_do_nothing_else() -> None:
+    async with House(FakeServer(READY)).app().run_test() as pilot:
+        app = await log_page(pilot)
+        await pilot.press("/", *"qhxe")
+        await pilot.pause()
+        assert "0 with 'qhxe'" in screen_text(app)
+        assert app.return_value is None
+
+
+@pytest.mark.parametrize(("needle", "there"), [("memory", True), ("Memory", True), ("MEMORY", False), ("mem x", False)])
+def test_capitals_count_only_where_one_is_given(needle: str, there: bool) -> None:
+    assert found_in((("Out of ", ""), ("Memory", "bad")), needle) is there
+
+
+def test_what_is_found_stands_out_over_the_seams_of_spans() -> None:
+    found = marked((("Out of ", "dim"), ("Memory now", "bad")), "f mem")
+    assert found == (("Out o", "dim"), ("f ", "chosen"), ("Mem", "chosen"), ("ory now", "bad"))
+    assert text_of(found) == "Out of Memory now"
+
+
+def test_the_next_one_is_looked_for_around_the_end() -> None:
+    lines = [line(str(i)) for i in range(4)]
+    wanted = [False, True, False, True]
+    assert next_line(lines, wanted, 1, 1) == 3
+    assert next_line(lines, wanted, 3, 1) == 1
+    assert next_line(lines, wanted, 1, -1) == 3
+    assert next_line(lines, [False] * 4, 1, 1) is None
+    assert next_line([], [], 0, 1) is None
+
+
+def test_a_long_line_takes_several_rows_and_a_dump_ends() -> None:
+    text = "INFO 11-29 12:00:00 [a.py:1] " + "x" * 100
+    found = rows(text, 60)
+    assert [text_of(row) for row in found] == ["12:00:00 " + "x" * 51, " " * 9 + "x" * 49]
+    assert text_of(rows("y" * 5000, 60)[-1]) == "… 5,000 characters in all"
+    assert len(rows("y" * 5000, 60)) == 6

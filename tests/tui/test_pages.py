@@ -1,0 +1,271 @@
+"""The pages over the whole screen: what they show, how one gets from one to the other and back."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from console.gpu.sample import CardPair, GpuProcess, GpuReport
+from console.lab.view import read_run
+from console.server.minutes import Boot, CardMinute, Minute, Store, history_path
+from console.tui.card_lines import WholeCards, card_lines
+from console.tui.chain_lines import chain_lines
+from console.tui.history_lines import history_lines
+from console.tui.interval_lines import interval_lines
+from console.tui.messages import ReadingSeen
+from console.tui.screens.explain import Explain
+from console.tui.screens.pager import Pager
+from console.tui.sparks import spark
+from tests.tui.fakes import (
+    BROKEN,
+    BUSY,
+    CARDS,
+    GIB,
+    READY,
+    SIZES,
+    FakeServer,
+    House,
+    screen_text,
+    settled,
+    shows,
+    until,
+)
+from tests.unit.lab_runs import make_run, whole_run
+
+sizes = pytest.mark.parametrize("size", SIZES, ids=["80x24", "120x40"])
+WHOLE = GpuReport(
+    0.0,
+    (
+        replace(
+            CARDS.cards[0],
+            uuid="GPU-1",
+            pcie_source="counters",
+            pcie_gen_max=5,
+            pcie_width_max=8,
+            pcie_replays=3,
+            throttle=("power cap",),
+            display=True,
+            persistence=False,
+            processes=(GpuProcess(4711, 13 * GIB, ours=True), GpuProcess(900, GIB)),
+        ),
+        replace(CARDS.cards[1], problem="GPU is lost"),
+    ),
+    driver="575.51",
+    cuda="13.0",
+    pairs=(CardPair(0, 1, p2p=False, p2p_status="chipset not supported", nvlink=False, path="PHB"),),
+)
+
+
+def texts(lines: object) -> list[str]:
+    assert isinstance(lines, list)
+    return ["".join(text for text, _ in line) for line in lines]
+
+
+@sizes
+async def test_e_shows_the_chain_link_by_link(size: tuple[int, int]) -> None:
+    async with House(FakeServer(READY)).app().run_test(size=size) as pilot:
+        await settled(pilot)
+        await pilot.press("e")
+        text = await shows(pilot, "execution chain", "not known", "prefix caching", "on vLLM 0.32.0")
+        assert {len(row) for row in text.split("\n")} == {size[0]}
+        await pilot.press("e")
+        await shows(pilot, "hit rate")
+
+
+@sizes
+async def test_g_shows_the_whole_of_a_card(size: tuple[int, int]) -> None:
+    house = House(FakeServer(READY), cards=WHOLE)
+    async with house.app().run_test(size=size) as pilot:
+        await settled(pilot)
+        await shows(pilot, "✖ GPU is lost")
+        await pilot.press("g")
+        text = await shows(
+            pilot, "GPU-1", "gen5 x8 at most", "exact, from byte counters", "pid 4711", "ours", "others'"
+        )
+        assert {len(row) for row in text.split("\n")} == {size[0]}
+        await pilot.press("end")
+        await shows(pilot, "driver 575.51 · CUDA up to 13.0", "P2P no (chipset not supported) · PHB · no NVLink")
+
+
+def test_cards_of_another_machine_are_named_so() -> None:
+    assert "the watched server" in texts(card_lines(WholeCards(WHOLE, {}, elsewhere=True), 78))[0]
+    assert texts(card_lines(WholeCards(None, {}), 78)) == ["not looked at yet"]
+
+
+@pytest.mark.parametrize("width", [58, 78, 118])
+def test_no_line_is_wider_than_its_page(width: int) -> None:
+    from tests.tui.fakes import FakeServer as Fake
+
+    chain = Fake(READY).chain(None)
+    for lines in (card_lines(WholeCards(WHOLE, {4711: "x"}), width), chain_lines(chain, width)):
+        assert max(map(len, texts(lines))) <= width
+
+
+@pytest.fixture
+def recorded() -> Path:
+    """An hour of a server on record."""
+    path = history_path(House().services().paths.state)
+    path.parent.mkdir(parents=True)
+    store, now = Store(path), int(time.time() // 60 * 60)
+    boot = Boot("l1", "one-preset", "0.32.0", "m", True, now - 3600)
+    for i in range(60):
+        minute = Minute(
+            now - 3600 + i * 60,
+            "l1",
+            60.0,
+            requests=2,
+            ttft_n=2,
+            ttft_s=0.5 + i / 60,
+            cached_tokens=900,
+            computed_tokens=100,
+            prefix_queries=1000,
+            prefix_hits=900,
+            generation_tokens=600 + i,
+        )
+        store.keep(boot, minute, [CardMinute(minute.at, "l1", 0, 14 * GIB, 1e9, 1e8, 120.0, 61)])
+    store.close()
+    return path
+
+
+@sizes
+async def test_h_shows_what_was_recorded(size: tuple[int, int], recorded: Path) -> None:
+    assert sqlite3.connect(recorded).execute("SELECT count(*) FROM minutes").fetchone() == (60,)
+    async with House(FakeServer(READY)).app().run_test(size=size) as pilot:
+        await settled(pilot)
+        await pilot.press("h")
+        text = await shows(pilot, "one-preset SIMULATED", "120 requests", "90.0 %", "VRAM peak 14.00 GiB", "▃▄", "▇█")
+        assert {len(row) for row in text.split("\n")} == {size[0]}
+
+
+async def test_h_without_a_record_says_how_one_comes() -> None:
+    async with House().app().run_test() as pilot:
+        await settled(pilot)
+        await pilot.press("h")
+        await shows(pilot, "nothing is recorded yet")
+
+
+def test_a_torn_record_is_a_sentence() -> None:
+    from console.server.history import History
+
+    assert texts(history_lines(History(problem="it cannot be read"), 78)) == ["it cannot be read"]
+    assert texts(history_lines(History(), 78)) == ["nothing was recorded in this time"]
+
+
+PAGES = {"l": "log", "e": "chain", "g": "cards", "n": "notices", "?": "help", "v": "details"}
+
+
+async def test_from_any_page_one_key_leads_to_any_other_and_esc_back() -> None:
+    async with House(FakeServer(READY)).app().run_test() as pilot:
+        app = await settled(pilot)
+
+        def front() -> str:
+            return app.screen.page if isinstance(app.screen, Pager) else ""
+
+        for key, page in PAGES.items():
+            await pilot.press(key)
+            await until(pilot, lambda page=page: front() == page)  # type: ignore[misc]
+        assert len(app.screen_stack) == 2
+        await pilot.press("escape")
+        await until(pilot, lambda: front() == "")
+
+
+@sizes
+async def test_i_explains_the_figure_under_the_pointer(size: tuple[int, int]) -> None:
+    async with House(FakeServer(READY)).app().run_test(size=size) as pilot:
+        app = await settled(pilot)
+        app.dashboard.post_message(ReadingSeen(BUSY))
+        await shows(pilot, "92.4 %")
+        app.workers.cancel_all()
+        await pilot.press("i")
+        await shows(pilot, "prefix hit rate", "off is not 0 %", "Δhits / Δqueries", "the last 30 s, n = 5")
+        await pilot.press("right")
+        await shows(pilot, "prefix hit rate, lifetime", "since the server became ready")
+        await pilot.press("right")
+        await shows(pilot, "TTFT, mean", "412 ms", "time_to_first_token_seconds: exact", "n = 5")
+        await pilot.press("up")
+        await shows(pilot, "NVML")
+        await pilot.press("tab", "shift+tab", "left", "down")
+        assert sum(field.has_class("-pointed") for field, _, _ in app.dashboard.explicable()) == 1
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(app.screen, Explain))
+        assert not app.dashboard.query(".-pointed")
+        assert {len(row) for row in screen_text(app).split("\n")} == {size[0]}
+
+
+@sizes
+async def test_every_figure_on_the_dashboard_explains_itself(size: tuple[int, int]) -> None:
+    async with House(FakeServer(READY)).app().run_test(size=size) as pilot:
+        app = await settled(pilot)
+        form = app.dashboard._reading
+        explained = {field.name for field, _, _ in app.dashboard.explicable()}
+        assert {field.name for field in form.shown} - explained == {"win"}
+        for row in app.dashboard._cards.rows:
+            assert {field.name for field in row.shown} - explained == {"i"}
+
+
+async def test_p_tests_the_prefix_cache_and_tells_the_verdict() -> None:
+    house = House(FakeServer(READY))
+    async with house.app().run_test() as pilot:
+        await settled(pilot)
+        await pilot.press("p")
+        await shows(pilot, "the prefix cache works: 4800 of 5200 tokens")
+        assert house.calls == ["probe"]
+
+
+async def test_p_without_a_server_says_so() -> None:
+    house = House()
+    async with house.app().run_test() as pilot:
+        await settled(pilot)
+        await pilot.press("p")
+        await shows(pilot, "no server is ready")
+        assert house.calls == []
+
+
+def test_sparks_keep_gaps_and_show_what_is_small() -> None:
+    assert spark([0.0, 1.0, None, 8.0], 8) == "▁▁ █"
+    assert spark([1.0, 3.0, 5.0, 7.0], 2) == "▃█"
+    assert spark([], 8) == ""
+    assert spark([0.0, 0.0], 8) == "▁▁"
+
+
+@sizes
+async def test_d_shows_the_preset_in_full(size: tuple[int, int]) -> None:
+    async with House(FakeServer(READY)).app().run_test(size=size) as pilot:
+        await settled(pilot)
+        await pilot.press("2", "d")
+        text = await shows(
+            pilot, "the same with MTP", "max-num-seqs: 2 → 4", "▲     speculative-config: the first repeat"
+        )
+        assert "env.VLLM_API_KEY: (secret) → (secret)" in text
+        assert "hunter" not in text
+        assert "max-model-len" not in text
+        assert {len(row) for row in text.split("\n")} == {size[0]}
+        await pilot.press("end")
+        await shows(pilot, "version 0.32.0", "vllm serve m")
+
+
+async def test_d_on_a_broken_preset_says_what_is_wrong_with_it() -> None:
+    async with House(problems=(BROKEN,)).app().run_test() as pilot:
+        await settled(pilot)
+        await pilot.press("4", "d")
+        await shows(pilot, "no flag --max-modle-len", "did you mean `max-model-len`?")
+
+
+def test_the_intervals_of_a_run_are_drawn_on_one_axis() -> None:
+    run = read_run(whole_run("mtp").folder)
+    rows = texts(interval_lines(run, 78))
+    assert max(map(len, rows)) <= 78
+    axis = rows[0].index("0 ", 32 + rows[0][32:].index("%"))
+    by_name = {row.split()[0]: row for row in rows[1:-1]}
+    faster = by_name["decode.tpot_s"]
+    assert faster.index("●") < axis
+    assert "│" in faster[axis - 1 : axis + 2]
+    assert interval_lines(run, 40) == []
+
+
+def test_before_the_first_round_nothing_is_drawn() -> None:
+    assert interval_lines(read_run(make_run("mtp", rounds=2).folder), 78) == []
