@@ -55,16 +55,21 @@ def make_preset(real_engine: Engine, tmp_path: Path) -> PresetMaker:
     """Writes a preset of the real engine; its name."""
 
     def make(name: str, *, prefix: bool, model: str | None = None, port: int | None = None, more: str = "") -> str:
-        text = _PRESET.format(
-            model=model or real_engine.model,
-            vllm=real_engine.vllm,
-            prefix=str(prefix).lower(),
-            port=free_port() if port is None else port,
-        )
+        text = preset_text(real_engine, prefix=prefix, model=model, port=port)
         write_preset(tmp_path / "presets", name, text + more)
         return name
 
     return make
+
+
+def preset_text(engine: Engine, *, prefix: bool, model: str | None = None, port: int | None = None) -> str:
+    """A preset of the real engine, on a free port unless one is given."""
+    return _PRESET.format(
+        model=model or engine.model,
+        vllm=engine.vllm,
+        prefix=str(prefix).lower(),
+        port=free_port() if port is None else port,
+    )
 
 
 def free_port() -> int:

@@ -38,7 +38,7 @@ def test_a_whole_life_with_a_key_and_a_dead_proxy(console: Console, make_preset:
     name = make_preset("prefix", prefix=True)
     console.env |= {"VLLM_API_KEY": "sesame-open"} | DEAD_PROXY
     up = console("up", name)
-    assert "ready in" in up.err
+    assert "load" in up.err
     url = up.out.strip()
     del console.env["VLLM_API_KEY"]
 
@@ -53,6 +53,10 @@ def test_a_whole_life_with_a_key_and_a_dead_proxy(console: Console, make_preset:
     reading = whole["reading"]
     tokens = sum(s.tokens for s in seen)
     assert reading["ttft_s"]["n"] == len(seen)
+    # Our servers are asked for finer buckets, so that quantiles are figures, and bounds are close.
+    assert reading["itl_s"]["p50"] is not None, reading["itl_s"]
+    bounds = reading["ttft_s"]["p90_bounds"] or [reading["ttft_s"]["p90"]] * 2
+    assert min(s.ttft for s in seen) * 0.8 < bounds[0] <= bounds[1] < max(s.ttft for s in seen) * 1.25
     assert near(reading["ttft_s"]["mean"], truth.mean([s.ttft for s in seen]), slack_s=0.015)
     assert near(reading["e2e_s"]["mean"], truth.mean([s.end for s in seen]), slack_s=0.015)
     assert near(reading["tpot_s"]["mean"], truth.mean([s.tpot for s in seen]))
@@ -64,10 +68,18 @@ def test_a_whole_life_with_a_key_and_a_dead_proxy(console: Console, make_preset:
     assert cache["cached_tokens"] + cache["computed_tokens"] == sum(s.prompt_tokens for s in seen)
     assert reading["mtp"] is None
     assert sum(rise["n"] for rise in reading["last"]) == len(seen)
+    links = {link["link"]: link for link in whole["chain"]}
+    assert (links["prefix caching"]["verdict"], links["mtp"]["value"]) == ("ok", "off")
+    assert "61.13x at 32,768" in links["kv cache"]["value"]
 
     console("down")
     assert console.state == "stopped"
     assert console.processes() == []
+    (boot,) = console("history", "--since", "1h", "--json").json["boots"]
+    assert (boot["preset"], boot["version"][:2]) == (name, "0.")
+    # All but the console's own first request.
+    assert boot["totals"]["requests"] == len(seen) + 1
+    assert boot["totals"]["cached_tokens"] == cache["cached_tokens"]
 
 
 def test_a_console_killed_during_a_start_and_while_ready_loses_nothing(

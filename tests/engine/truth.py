@@ -25,6 +25,12 @@ class Seen:
     tokens: int
     prompt_tokens: int
     cached_tokens: int
+    began: float = 0.0
+    """Monotonic second of the sending."""
+    stamps: tuple[float, ...] = ()
+    """Arrival of every chunk that carries tokens."""
+    counts: tuple[int, ...] = ()
+    """Tokens so far with each of them."""
 
     @property
     def tpot(self) -> float:
@@ -87,6 +93,9 @@ def ask(url: str, content: str, max_tokens: int, key: str | None = None, model: 
         tokens=counts[-1],
         prompt_tokens=usage["prompt_tokens"],
         cached_tokens=details.get("cached_tokens") or 0,
+        began=began,
+        stamps=tuple(stamps),
+        counts=tuple(counts),
     )
 
 

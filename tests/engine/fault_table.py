@@ -1,0 +1,123 @@
+"""Runs the fault table on the real engine and writes it down.
+
+python -m tests.engine.fault_table                 all rows, half an hour; writes docs/faults.md
+python -m tests.engine.fault_table ROW…            these rows, on the screen only
+"""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from console import __version__
+from tests.engine.fault_bench import Bench, Outcome, Row
+from tests.engine.fault_rows import ROWS, can_mount
+from tests.engine.install import VERSION, engine
+from tests.ssh.sshd import SSHD
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs" / "faults.md"
+_HEAD = """\
+# What goes wrong, and what then happens
+
+Each row was brought about on the real engine (vLLM's CPU build, a tiny hybrid model, tensor parallel 2). *Left running*
+counts every process of the console and its server. *Next `up`* is a whole start afterwards.
+
+Written on {date} by `python -m tests.engine.fault_table`: commit {commit}, qwen-console {console}, vLLM {vllm},
+Python {python}, Linux {linux}. CI runs one row of each kind (marked •) on every change.
+
+| fault | what the user sees | left running | next `up` |
+|---|---|---|---|
+"""
+
+
+def impossible() -> dict[str, str]:
+    """Rows that this machine does not allow, and why."""
+    found = {}
+    if not can_mount():
+        found["disk-full"] = "a small disk can be mounted by root only"
+    if SSHD is None:
+        found["line-lost-in-down"] = "OpenSSH's server is not installed"
+    return found
+
+
+def run(rows: Iterable[Row], bench: Bench) -> list[tuple[Row, Outcome]]:
+    """All of them in order; the start that a row still owes comes with the next one, the last by itself."""
+    done = []
+    try:
+        for row in rows:
+            outcome = bench.carry_out(row)
+            print(f"{row.id}: {outcome.sees}; left: {outcome.left}", flush=True)
+            done.append((row, outcome))
+        bench.running()
+        bench.stopped()
+    finally:
+        bench.close()
+    return done
+
+
+def problems(done: Iterable[tuple[Row, Outcome]]) -> list[str]:
+    """What is not as it should be."""
+    found = []
+    for row, outcome in done:
+        if outcome.left not in ("nothing", "the server, as it should"):
+            found.append(f"{row.id} leaves {outcome.left}")
+        if not outcome.next_up.startswith("ready"):
+            found.append(f"after {row.id} the next start is {outcome.next_up}")
+    return found
+
+
+def markdown(done: Iterable[tuple[Row, Outcome]]) -> str:
+    """The table."""
+    lines = [
+        f"| {row.title}{' •' if row.core else ''} | {_cell(outcome.sees)} | {outcome.left} | {outcome.next_up} |"
+        for row, outcome in done
+    ]
+    head = _HEAD.format(
+        date=datetime.now(UTC).strftime("%Y-%m-%d"),
+        commit=_commit(),
+        console=__version__,
+        vllm=VERSION,
+        python=platform.python_version(),
+        linux=platform.release().split("-")[0],
+    )
+    return head + "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.removeprefix("qwen-console: ").replace("|", "/")
+
+
+def _commit() -> str:
+    done = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip() or "unknown"
+
+
+def main(names: list[str]) -> int:
+    """Run and write."""
+    skipped = impossible()
+    rows = [row for row in ROWS if (not names or row.id in names) and row.id not in skipped]
+    for name, why in skipped.items():
+        print(f"left out: {name}: {why}")
+    with tempfile.TemporaryDirectory(prefix="qwen-console-faults-") as folder:
+        done = run(rows, Bench(Path(folder), engine()))
+    text = markdown(done)
+    found = problems(done)
+    if names:
+        print(text)
+    else:
+        DOCS.parent.mkdir(exist_ok=True)
+        DOCS.write_text(text)
+    print("\n".join(found) or f"{len(done)} rows, all as they should be")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
