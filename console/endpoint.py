@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import re
 import socket
 import threading
 import time
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     import httpx
 
 Fault = Literal["refused", "timeout", "too-big", "protocol"]
+_HOST = re.compile(r"[\w.:%-]+", re.ASCII)
+"""What a host is written with: a name or an address, IPv6 without its brackets."""
 DEADLINE_S = 2.0
 LIMIT_BYTES = 8_000_000
 
@@ -79,7 +82,7 @@ def normal_url(url: str) -> str:
         host, _ = parts.hostname, parts.port
     except ValueError as error:
         raise UsageError(f"{url!r} is no address", str(error), "give it as http://HOST:PORT") from None
-    if not host or parts.scheme not in ("http", "https"):
+    if not host or not _HOST.fullmatch(host) or parts.scheme not in ("http", "https"):
         raise UsageError(f"{url!r} is no address", "an http(s) URL is needed", "give it as http://HOST:PORT")
     base = parts.path.rstrip("/").removesuffix("/v1").removesuffix("/metrics")
     return f"{parts.scheme}://{parts.netloc}{base}"

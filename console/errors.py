@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from console import hints
+
 
 class Exit(IntEnum):
     """Exit codes of every verb (the command-line contract)."""
@@ -44,13 +46,13 @@ class ConsoleError(Exception):
         return "\n".join(line for line in self.lines())
 
     def lines(self) -> list[str]:
-        """The message as up to three labelled lines."""
+        """The message as up to three labelled lines, its commands as this console was started."""
         parts = [self.what]
         if self.why:
             parts.append(f"  why: {self.why}")
         if self.fix:
             parts.append(f"  fix: {self.fix}")
-        return parts
+        return [hints.told(part) for part in parts]
 
 
 class UsageError(ConsoleError):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 APP = "qwen-console"
+PRESETS_VARIABLE = "QWEN_CONSOLE_PRESETS"
 _PACKAGE = Path(__file__).resolve().parent
 
 
@@ -97,7 +98,7 @@ class Paths:
     def preset_dirs(self, given: Path | None = None) -> list[Path]:
         """Folders in which presets are looked for; the first file of a name wins."""
         dirs = [given] if given else []
-        if variable := os.environ.get("QWEN_CONSOLE_PRESETS"):
+        if variable := os.environ.get(PRESETS_VARIABLE):
             dirs.append(Path(variable).expanduser())
         own = [self.state / "presets"] if self.demo else []
         return [*dirs, *own, self.config / "presets", data("presets")]
@@ -107,5 +108,5 @@ class Paths:
         """Where `ab adopt` writes: the first folder of the user's own; what a demo measured stays in the demo."""
         if self.demo:
             return self.state / "presets"
-        variable = os.environ.get("QWEN_CONSOLE_PRESETS")
+        variable = os.environ.get(PRESETS_VARIABLE)
         return Path(variable).expanduser() if variable else self.config / "presets"

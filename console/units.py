@@ -69,6 +69,11 @@ def duration(value: float | None) -> str:
     return f"{whole // 86400}d{whole % 86400 // 3600:02d}h"
 
 
+def took(value: float | None) -> str:
+    """A span that was measured: `5.8 s`, `41.0 s`, `2m05s`."""
+    return duration(value) if value is None or value >= 60 else f"{value:.1f} s"
+
+
 def percent(ratio: float | None, digits: int = 1) -> str:
     """A ratio 0..1 as percent."""
     return NA if ratio is None else f"{ratio * 100:.{digits}f} %"
@@ -87,6 +92,8 @@ def clip(text: str, width: int) -> str:
 
 
 def change(ratio: float | None) -> str:
-    """A ratio of two measures as a signed change: 0.48 is `-52.0 %`; what rounds to nothing is `+0.0 %`."""
-    # `+ 0.0` makes a zero of either sign the positive one.
-    return NA if ratio is None else f"{round((ratio - 1) * 100, 1) + 0.0:+.1f} %"
+    """A ratio of two measures as a signed change: 0.48 is `-52.0 %`; what rounds to nothing has no sign: `0.0 %`."""
+    if ratio is None:
+        return NA
+    text = f"{(ratio - 1) * 100:+.1f} %"
+    return text if text.strip("+-0. %") else "0.0 %"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
+from collections.abc import Callable
 from dataclasses import asdict
 
 from console.cli.house import House
-from console.cli.server import say
+from console.cli.voice import say, show, show_json
 from console.errors import Exit
+from console.gpu.sample import GpuSource
+from console.gpu.source import open_source
 from console.server.doctor import Check, examine
 
 _MARKS = {"ok": "✓", "look": "▲", "bad": "✖", "unknown": "?"}
@@ -17,14 +19,19 @@ _MARKS = {"ok": "✓", "look": "▲", "bad": "✖", "unknown": "?"}
 def doctor(args: argparse.Namespace) -> int:
     """The checks on stdout; 0 whatever they say, since the looking worked."""
     house = House.of(args)
-    checks = examine(house.paths, house.server, house.catalog().presets.values(), lambda: house.gpus(None), say)
+    checks = examine(house.paths, house.server, house.catalog().presets.values(), _cards(house), say)
     if args.json:
         count = {verdict: sum(check.verdict == verdict for check in checks) for verdict in _MARKS}
-        print(json.dumps({"schema": 1, "checks": [asdict(check) for check in checks], "count": count}, indent=1))
+        show_json({"schema": 1, "checks": [asdict(check) for check in checks], "count": count})
         return Exit.OK
     width = max(len(check.check) for check in checks)
-    print("\n".join(line for check in checks for line in _lines(check, width)))
+    show(line for check in checks for line in _lines(check, width))
     return Exit.OK
+
+
+def _cards(house: House) -> Callable[[], GpuSource]:
+    """The machine's own, in a demo too: it is the machine that is examined."""
+    return lambda: open_source(None, house.server.ours, house.server.card_env)
 
 
 def _lines(check: Check, width: int) -> list[str]:

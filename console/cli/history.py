@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import Any
 
 from console import units
 from console.cli.house import House
-from console.cli.server import say
+from console.cli.voice import say
 from console.errors import Exit
 from console.server.history import BootHistory, read_history
-from console.server.minutes import history_path
+from console.server.minutes import CardMinute, Minute, history_path
 from console.server.state import read_json, recorder_path
 
 
@@ -60,19 +60,19 @@ def _boot_json(found: BootHistory) -> dict[str, Any]:
         "last": _utc(found.last),
         "totals": asdict(found.totals),
         "cards": [asdict(card) for card in found.cards],
-        "minutes": [_minute_json(found, i) for i in range(len(found.rows))],
+        "minutes": _minutes_json(found),
     }
 
 
-def _minute_json(found: BootHistory, index: int) -> dict[str, Any]:
-    row = found.rows[index]
-    values = {name: value for name, value in asdict(row).items() if name not in ("life", "at")}
-    cards = [
-        {name: value for name, value in asdict(card).items() if name not in ("life", "at")}
-        for card in found.card_rows
-        if card.at == row.at
-    ]
-    return {"at": _utc(row.at), **values, "cards": cards}
+def _minutes_json(found: BootHistory) -> list[dict[str, Any]]:
+    cards: dict[int, list[dict[str, Any]]] = {}
+    for card in found.card_rows:
+        cards.setdefault(card.at, []).append(_figures(card))
+    return [{"at": _utc(row.at), **_figures(row), "cards": cards.get(row.at, [])} for row in found.rows]
+
+
+def _figures(row: Minute | CardMinute) -> dict[str, Any]:
+    return {field.name: getattr(row, field.name) for field in fields(row) if field.name not in ("life", "at")}
 
 
 def _boot_text(found: BootHistory) -> list[str]:

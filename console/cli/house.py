@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from console.errors import UsageError
-from console.paths import Paths
+from console.paths import PRESETS_VARIABLE, Paths
 
 if TYPE_CHECKING:
     from console.endpoint import Endpoint
@@ -56,6 +57,9 @@ class House:
         from console.presets.catalog import stand_in
 
         found = load_catalog(self.paths.preset_dirs(self.presets_dir))
+        named = os.environ.get(PRESETS_VARIABLE)
+        if named and not Path(named).expanduser().is_dir():
+            found = replace(found, notes=(f"{PRESETS_VARIABLE}: there is no folder {named}", *found.notes))
         if not self.demo:
             return found
         return replace(found, presets={name: stand_in(preset, STAND_IN) for name, preset in found.presets.items()})
@@ -70,8 +74,19 @@ class House:
         return catalog.get(name)
 
     def gpus(self, endpoint: Endpoint | None) -> GpuSource:
-        """The cards: the machine's own, or those that the stand-in at `endpoint` simulates."""
+        """The cards: the machine's own, or those that the stand-in at `endpoint` simulates; a demo has no others."""
+        if endpoint is None and self.demo:
+            from console.gpu.sim import SimSource
+
+            return SimSource(None, self.server.ours)
         from console.gpu.source import open_source
 
-        ours = lambda: frozenset(self.server.status(probe=False).ours)  # noqa: E731
-        return open_source(endpoint, ours, self.server.card_env)
+        return open_source(endpoint, self.server.ours, self.server.card_env)
+
+    @staticmethod
+    def elsewhere(url: str) -> Endpoint:
+        """A server that somebody names, with the key of this shell, if it has one."""
+        from console.endpoint import Endpoint, normal_url
+        from console.presets.model import KEY_VARIABLE
+
+        return Endpoint(normal_url(url), os.environ.get(KEY_VARIABLE) or None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 from console import units
 from console.cli import runs
 from console.cli.house import House
-from console.cli.server import say
+from console.cli.voice import say, show, show_json
 from console.errors import Exit, UsageError
 from console.presets import Preset, parse_assignments
 
@@ -30,6 +29,13 @@ _STARTS = 5
 def ab(args: argparse.Namespace) -> int:
     """One of the words that act on runs, or the kind of a new run."""
     house = House.of(args)
+    if args.what is None:
+        raise UsageError(
+            "`ab` needs to know what to compare",
+            "",
+            "`qwen-console ab mtp` compares MTP off and on; `qwen-console ab list` shows the runs that were made; "
+            "`qwen-console ab --help` lists all",
+        )
     if args.what == "resume":
         return _resume(house, args)
     if word := runs.WORDS.get(args.what):
@@ -56,7 +62,10 @@ def _run(house: House, args: argparse.Namespace) -> int:
     recorded = read_recorded(args.replay) if args.replay else ()
     plan = _plan(house, args, recorded)
     if args.dry_run:
-        print(json.dumps(plan.to_json(), indent=1) if args.json else "\n".join(plan_lines(plan)))
+        if args.json:
+            show_json(plan.to_json())
+        else:
+            show(plan_lines(plan))
         return Exit.OK
     run_id = launch(house.paths, plan, interrupt=args.interrupt, recorded=recorded)
     for line in (f"run {run_id}", *plan_lines(plan)):
@@ -124,6 +133,8 @@ def known(house: House, preset: Preset) -> Known:
     spans = [start.total_s for start in past_starts(house.paths, preset.name)[-_STARTS:]]
     if spans:
         past = replace(past, start_s=median(spans))
+    if past.block_tokens is None:
+        past = replace(past, block_tokens=_computed_block(preset))
     record = house.server.record()
     if record is None or not record.preset or record.preset["name"] != preset.name:
         return past
@@ -136,11 +147,22 @@ def known(house: House, preset: Preset) -> Known:
     )
 
 
+def _computed_block(preset: Preset) -> int | None:
+    """The cache block as it follows from the model's files, where they lie on this machine."""
+    from console.lint.check import memory_plan
+    from console.memory.files import find
+    from console.presets import child_env
+
+    memory, _, _ = memory_plan(preset, find(preset.model, child_env(preset)))
+    return memory.block_tokens if memory else None
+
+
 def plan_one_key_run(house: House, kind: str, preset: Preset) -> Plan:
-    """The plan behind one key of the console. In a demo it is small, so that it ends while one looks."""
+    """The plan behind one key of the console: that of the verb; in a demo small, so that it ends while one looks."""
     from console.lab.plan import make_plan
 
-    return make_plan(kind, preset, size="small" if house.demo else None, known=known(house, preset))
+    size, rounds = ("small", 2) if house.demo else (None, None)
+    return make_plan(kind, preset, size=size, rounds=rounds, known=known(house, preset))
 
 
 def plan_lines(plan: Plan) -> list[str]:

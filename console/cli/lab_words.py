@@ -15,6 +15,8 @@ def add_lab(add: Add) -> None:
     ab = add("ab", "lab", "ab", "A/B runs: mtp, chunk, prefix, aa, custom, a key of lab:; list, show, resume, adopt …")
     ab.add_argument(
         "what",
+        nargs="?",
+        metavar="WHAT",
         help="mtp | chunk | prefix | graphs | aa | custom | NAME | "
         "replay FILE.jsonl | list | show ID | compare [ID …] | resume ID | stop | adopt ID ARM",
     )
@@ -35,6 +37,7 @@ def add_lab(add: Add) -> None:
     ab.add_argument("--interrupt", action="store_true", help="even while the server answers requests")
     ab.add_argument("--no-wait", action="store_true", help="return once the run lives")
     ab.add_argument("--dry-run", action="store_true", help="say what would be done, and how long it would take")
+    ab.add_argument("--yes", action="store_true", help="adopt: do not ask, even if the verdict does not advise the arm")
     ab.add_argument("--json", action="store_true")
     probe = add("probe", "probe", "probe", "the prefix cache tested on the running server; two requests held together")
     probe.add_argument("what", choices=("prefix", "layout"), help="prefix | layout A.json B.json")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from dataclasses import asdict
 from typing import Any
 
 from console import units
 from console.cli.house import House
 from console.cli.plan import prospect
-from console.cli.server import say
+from console.cli.voice import say, show, show_json
 from console.errors import Exit
 from console.lint import Finding, Ground, Weight, lint
 from console.presets import Preset
@@ -37,11 +35,11 @@ def run(args: argparse.Namespace) -> int:
             {"name": p.name, "what": p.error.what, "why": p.error.why, "fix": p.error.fix, "path": str(p.path)}
             for p in problems
         ]
-        print(json.dumps({"schema": 1, "presets": [one.to_json() for one in checked], "problems": broken}, indent=1))
+        show_json({"schema": 1, "presets": [one.to_json() for one in checked], "problems": broken})
     else:
-        print("\n".join(line for one in checked for line in one.text()))
+        show(line for one in checked for line in one.text())
     for problem in problems:
-        print("\n".join([f"! {problem.name}: {problem.error.what}", *problem.error.lines()[1:]]), file=sys.stderr)
+        say("\n".join([f"! {problem.name}: {problem.error.what}", *problem.error.lines()[1:]]))
     return Exit.USAGE if problems else Exit.OK
 
 

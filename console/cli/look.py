@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from threading import Thread
 from typing import Any
 
 from console.cli.house import House
-from console.endpoint import Endpoint, normal_url
+from console.endpoint import Endpoint
 from console.errors import ConsoleError
 from console.gpu.sample import GpuReport
 from console.gpu.source import read_settled
@@ -21,9 +22,15 @@ from console.notices import Look, Notice, once
 from console.server.chain import Link, chain
 from console.server.facts import StartupFacts
 from console.server.foreign import foreign_status
+from console.server.run_lock import run_is_live
 from console.server.status import ServerStatus, State
 
 _SCRAPE_EVERY_S = 1.0
+_CARDS_S = 4.0
+_HANGS = (
+    f"The NVIDIA driver has not answered for {_CARDS_S:.0f} s: a card may be dying; `sudo dmesg | grep -i xid` may "
+    "tell which, and a reboot is the usual end of it."
+)
 SERVING = (State.READY, State.STALLED, State.FOREIGN, State.STARTING)
 
 
@@ -78,7 +85,7 @@ def look(
         window_s: measure over so many seconds from now.
         say: told when the window begins.
     """
-    endpoint = Endpoint(normal_url(url)) if url else house.server.watched()
+    endpoint = house.elsewhere(url) if url else house.server.watched()
     with ThreadPoolExecutor(max_workers=3) as pool:
         gpus = pool.submit(_cards, house, endpoint)
         pages = pool.submit(_scrapes, endpoint, window_s, say)
@@ -94,7 +101,8 @@ def look(
     life = lifetime(counters[-1], base) if serving else None
     # A server elsewhere: the cards here are not its cards.
     cards = None if url else report
-    seen = Look(time.monotonic(), server, cards, now if serving else None, life, facts)
+    measured = not foreign and run_is_live(house.paths) is not None
+    seen = Look(time.monotonic(), server, cards, now if serving else None, life, facts, measured=measured)
     return Snapshot(
         server=server,
         gpus=report,
@@ -117,11 +125,22 @@ def _reading(page: _Pages, window_s: float | None, base: Counters | None) -> Rea
 
 
 def _cards(house: House, endpoint: Endpoint | None) -> GpuReport:
-    source = house.gpus(endpoint if house.demo else None)
+    """The cards, or that the driver does not answer: with a card that dies its calls may never return."""
+    found: Future[GpuReport] = Future()
+
+    def read() -> None:
+        try:
+            source = house.gpus(endpoint if house.demo else None)
+            found.set_result(read_settled(source))
+            source.close()
+        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+            found.set_exception(error)
+
+    Thread(target=read, daemon=True).start()
     try:
-        return read_settled(source)
-    finally:
-        source.close()
+        return found.result(_CARDS_S)
+    except TimeoutError:
+        return GpuReport(time.monotonic(), problem=_HANGS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +155,10 @@ def _scrapes(endpoint: Endpoint | None, window_s: float | None, say: Callable[[s
     if endpoint is None:
         return _Pages()
     feed, found = Feed(endpoint, window_s or WINDOW_S), []
-    begun = time.monotonic()
     try:
         found.append(feed.scrape())
         feed.keep(found[0])
+        begun = found[0].at
         if window_s:
             say(f"measuring for {window_s:g} s")
         while window_s and (left := begun + window_s - time.monotonic()) > 0:

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from console import hints
 from console.cli.parser import parse
 from console.errors import ConsoleError, Exit
 
@@ -18,12 +19,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         from console.sim import main as sim
 
         return sim(words[1:])
+    hints.started_as(sys.argv[0], demo="--demo" in words)
     args = parse(words)
+    hints.started_as(sys.argv[0], demo=args.demo, presets=args.presets)
     try:
         return int(args.verb(args))
     except ConsoleError as error:
         cause = f" (cause: {error.cause})" if error.cause else ""
-        print("\n".join([f"qwen-console: {error.what}{cause}", *error.lines()[1:]]), file=sys.stderr)
+        what, *rest = error.lines()
+        print("\n".join([f"qwen-console: {what}{cause}", *rest]), file=sys.stderr)
         return int(error.exit_code)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

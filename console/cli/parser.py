@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from console import __version__
+from console import __version__, hints
 from console.cli.lab_words import add_lab
 from console.errors import Exit
 
@@ -23,11 +24,26 @@ exit codes: 0 fine, 1 it did not work, 2 usage or bad preset, 3 nothing to act o
 """
 
 Verb = Callable[[argparse.Namespace], int]
+_CHOICE = re.compile(r"invalid choice: '(?P<word>[^']*)' \(choose from (?P<known>.*)\)")
+_OPTION = re.compile(r"unrecognized arguments: (?P<word>--[\w-]+)")
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        self.exit(Exit.USAGE, f"{self.prog}: {message}\n  fix: `{self.prog} --help` lists what it takes\n")
+        near = self._near(message)
+        fix = (f"did you mean `{near}`? " if near else "") + hints.told(f"`{self.prog} --help` lists what it takes")
+        self.exit(Exit.USAGE, f"{self.prog}: {message}\n  fix: {fix}\n")
+
+    def _near(self, message: str) -> str | None:
+        """The verb or option that may have been meant."""
+        import difflib
+
+        choice, option = _CHOICE.search(message), _OPTION.search(message)
+        if choice:
+            found = difflib.get_close_matches(choice["word"], re.findall(r"[\w-]+", choice["known"]), n=1)
+        else:
+            found = difflib.get_close_matches(option["word"], self._option_string_actions, n=1) if option else []
+        return found[0] if found else None
 
 
 def _verb(module: str, name: str) -> Verb:
@@ -38,8 +54,8 @@ def _verb(module: str, name: str) -> Verb:
     return run
 
 
-def parse(words: Sequence[str]) -> argparse.Namespace:
-    """Parse the command line; without a verb it is the TUI."""
+def build() -> tuple[_Parser, Mapping[str, argparse.ArgumentParser]]:
+    """The parser of the whole command line, and that of every verb."""
     parser = _Parser(
         prog="qwen-console",
         description="Console for one vLLM workstation: presets, live numbers, A/B runs with evidence.",
@@ -50,19 +66,38 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--version", action="version", version=f"qwen-console {__version__}")
     parser.add_argument("--url", metavar="U", help="watch a server elsewhere; it is never signalled")
     parser.add_argument("--low-bandwidth", action="store_true", help="draw less often, for thin lines")
-    parser.set_defaults(verb=_verb("screen", "tui"), demo=False, presets=None)
+    parser.set_defaults(verb=_verb("screen", "tui"), demo=False, presets=None, name=None)
     verbs = parser.add_subparsers(metavar="VERB", parser_class=_Parser)
 
     def add(name: str, module: str, function: str, text: str) -> argparse.ArgumentParser:
         verb = verbs.add_parser(name, help=text, description=text, parents=[_shared()])
-        verb.set_defaults(verb=_verb(module, function))
+        verb.set_defaults(verb=_verb(module, function), name=name)
         return verb
 
     _presets(add)
     _server(add)
     add_lab(add)
+    shell = add("completion", "completion", "completion", "a completion script for bash, zsh or fish")
+    shell.add_argument("shell", choices=("bash", "zsh", "fish", "presets"), help="presets: the names of all of them")
     verbs.add_parser("sim", help="the stand-in engine, with vllm serve's argv", add_help=False)
-    return parser.parse_args(list(words))
+    return parser, verbs.choices
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """Parse the command line; without a verb it is the TUI."""
+    parser, verbs = build()
+    args, unknown = parser.parse_known_args(list(words))
+    if unknown:
+        # Said by the verb's own parser: its help is what one needs.
+        (verbs.get(args.name) or parser).error(f"unrecognized arguments: {' '.join(unknown)}")
+    if args.url is not None and args.name not in (None, "status"):
+        parser.error(
+            f"`{args.name}` takes no --url: it acts on this machine's own server; the console itself and `status` "
+            "can look at one elsewhere"
+        )
+    if args.low_bandwidth and args.name is not None:
+        parser.error(f"`{args.name}` takes no --low-bandwidth: it is for the console itself")
+    return args
 
 
 def _shared() -> _Parser:
@@ -113,8 +148,9 @@ def _server(add: Add) -> None:
     history = add("history", "history", "history", "what the servers of the last days did, recorded by the minute")
     history.add_argument("--since", type=_span, default=7 * 86400.0, metavar="AGE", help="such as 90m, 12h, 7d")
     history.add_argument("--json", action="store_true")
-    logs = add("logs", "server", "logs", "the server's log")
-    logs.add_argument("-f", "--follow", action="store_true")
+    logs = add("logs", "logs", "logs", "the server's log")
+    logs.add_argument("-f", "--follow", action="store_true", help="go on, into the next start too, until it has ended")
+    logs.add_argument("--all", action="store_true", help="also what our own consoles ask the server every second")
     logs.add_argument("-n", "--lines", type=int, default=40, metavar="N")
     diagnose = add("diagnose", "diagnose", "diagnose", "what a vLLM log says went wrong")
     diagnose.add_argument("log", type=Path)

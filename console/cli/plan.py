@@ -21,6 +21,8 @@ class Prospect:
 
     vllm: Installed | None
     files: ModelFiles | None
+    model: str
+    """As the preset names it."""
     free_bytes: int | None
     """On the disk to which the model would be downloaded."""
     memory: MemoryPlan | None
@@ -56,6 +58,8 @@ class Prospect:
 
     def _model(self) -> str:
         free = f"{units.gib(self.free_bytes, 0)} free on that disk"
+        if self.files is None and self.model.startswith(("/", "~", ".")):
+            return f"model: there is no folder {self.model} on this machine; {free}"
         if self.files is None:
             return f"model: not on this machine yet, it will be downloaded; {free}"
         return f"model: {self.files.folder}, weights {units.gib(self.files.weight_bytes)}; {free}"
@@ -83,7 +87,8 @@ def prospect(preset: Preset) -> Prospect:
     env = child_env(preset)
     files = find(preset.model, env)
     memory, hybrid, why = memory_plan(preset, files)
-    return Prospect(installed(preset), files, _free(files.folder if files else hub(env)), memory, hybrid, why)
+    free = _free(files.folder if files else hub(env))
+    return Prospect(installed(preset), files, preset.model, free, memory, hybrid, why)
 
 
 def _free(folder: Path) -> int | None:

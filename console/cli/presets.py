@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
-import sys
 from typing import Any
 
 from console.cli.house import DEFAULT_PRESET, House
 from console.cli.plan import prospect
+from console.cli.voice import say, show_json
 from console.errors import Exit
 from console.presets import Preset, apply_overrides, argv, parse_assignments, shell_line
 from console.presets.buckets import measured
@@ -26,16 +25,21 @@ def presets(args: argparse.Namespace) -> int:
             for p in catalog.problems
         ]
         listed = [_summary(preset) for preset in catalog.presets.values()]
-        print(
-            json.dumps({"schema": 1, "presets": listed, "problems": broken, "bases": sorted(catalog.bases)}, indent=1)
-        )
+        whole = {"presets": listed, "problems": broken, "bases": sorted(catalog.bases), "notes": list(catalog.notes)}
+        show_json({"schema": 1, **whole})
         return Exit.OK
     width = max((len(name) for name in catalog.presets), default=0)
     for name, preset in catalog.presets.items():
         mark = "*" if name == DEFAULT_PRESET else " "
-        print(f"{mark} {name:<{width}}  {preset.description}")
+        print(f"{mark} {name:<{width}}  {preset.description}".rstrip())
+        for missing in preset.unset:
+            print(f"  {'':<{width}}  not startable yet: {missing.error.why}")
+    if catalog.bases:
+        print(f"  bases for others, without a model of their own: {', '.join(sorted(catalog.bases))}")
+    for note in catalog.notes:
+        say(f"note: {note}")
     for problem in catalog.problems:
-        print("\n".join([f"! {problem.name}: {problem.error.what}", *problem.error.lines()[1:]]), file=sys.stderr)
+        say("\n".join([f"! {problem.name}: {problem.error.what}", *problem.error.lines()[1:]]))
     return Exit.OK
 
 
@@ -47,6 +51,7 @@ def _summary(preset: Preset) -> dict[str, Any]:
         "path": str(preset.path),
         "default": preset.name == DEFAULT_PRESET,
         "simulated": preset.simulated,
+        "unset": [missing.variable for missing in preset.unset],
     }
 
 
@@ -57,12 +62,16 @@ def show(args: argparse.Namespace) -> int:
     started = measured(preset)
     if args.json:
         whole = preset.to_json() | {"schema": 1, "argv": argv(started), "shell": shell_line(started)}
-        whole |= prospect(preset).to_json()
-        print(json.dumps(whole, indent=1))
+        whole |= prospect(preset).to_json() | {"unset": [missing.variable for missing in preset.unset]}
+        show_json(whole)
         return Exit.OK
     print(f"# {preset.name}: {preset.description}")
     print(f"# from {preset.path}")
     print("\n".join(f"# {line}" for line in prospect(preset).lines()))
+    for missing in preset.unset:
+        print(
+            "\n".join(f"# {line}" for line in (f"not startable yet: {missing.error.what}", *missing.error.lines()[1:]))
+        )
     print("\n".join(command_lines(preset)))
     return Exit.OK
 

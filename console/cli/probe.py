@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from console.cli.house import House
-from console.cli.server import say
+from console.cli.voice import say
 from console.errors import ConsoleError, Exit, NothingError, UsageError
 
 if TYPE_CHECKING:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from console import hints
 from console.cli.house import House
-from console.cli.server import say
+from console.cli.voice import say, show, show_json
 from console.errors import ConsoleError, Exit, NothingError, UsageError
+
+if TYPE_CHECKING:
+    from console.lab.view import RunView
 
 _COMPARED = 4
 """So many of the newest runs are compared when none are named."""
@@ -17,11 +22,14 @@ _COMPARED = 4
 
 def print_report(run_dir: Path, *, as_json: bool) -> None:
     """The run on stdout."""
-    from console.lab.markdown import render
     from console.lab.report import to_json
+    from console.lab.terminal import render
 
     report = to_json(run_dir)
-    print(json.dumps(report, indent=1) if as_json else render(report), end="\n" if as_json else "")
+    if as_json:
+        show_json(report)
+    else:
+        print(hints.told(render(report)), end="")
 
 
 def _list(house: House, args: argparse.Namespace) -> int:
@@ -41,15 +49,24 @@ def _list(house: House, args: argparse.Namespace) -> int:
             }
             for run in found
         ]
-        print(json.dumps({"schema": 1, "runs": rows}, indent=1))
+        show_json({"schema": 1, "runs": rows})
         return Exit.OK
-    for run in found:
-        verdict = run.verdict.overall if run.verdict else run.state
-        state = "" if run.state == "done" else f" ({run.state})"
-        print(f"{run.id}  {verdict:<11}  {run.kind} on {run.preset}{' SIMULATED' if run.simulated else ''}{state}")
     if not found:
         say("no run has been made yet; `qwen-console ab mtp` makes one")
+        return Exit.OK
+    table = [_HEAD, *((run.id, run.word, run.kind, _where(run)) for run in found)]
+    widths = [max(len(row[i]) for row in table) for i in range(3)]
+    show("  ".join((*(f"{row[i]:<{widths[i]}}" for i in range(3)), row[3])) for row in table)
     return Exit.OK
+
+
+_HEAD = ("run", "verdict", "kind", "preset")
+
+
+def _where(run: RunView) -> str:
+    """The preset; a run that did not come to its end has no verdict, and says how to go on."""
+    tag = " SIMULATED" if run.simulated else ""
+    return run.preset + tag + (f"; `qwen-console ab resume {run.id}` goes on with it" if run.resumable else "")
 
 
 def _show(house: House, args: argparse.Namespace) -> int:
@@ -74,14 +91,14 @@ def _compare(house: House, args: argparse.Namespace) -> int:
     if not views:
         raise NothingError("there is no run to compare", "", "`qwen-console ab list`")
     side = side_by_side(views)
-    print(json.dumps(side.to_json(), indent=1) if args.json else "\n".join(lines(side)))
+    if args.json:
+        show_json(side.to_json())
+    else:
+        show(lines(side))
     return Exit.OK
 
 
-def _question(view: object) -> tuple[str, str, tuple[str, ...]]:
-    from console.lab.view import RunView
-
-    assert isinstance(view, RunView)
+def _question(view: RunView) -> tuple[str, str, tuple[str, ...]]:
     return view.kind, view.preset, view.arms
 
 
@@ -99,13 +116,16 @@ def _stop(house: House, args: argparse.Namespace) -> int:
 
 
 def _adopt(house: House, args: argparse.Namespace) -> int:
-    from console.lab.adopt import adopt, difference
+    from console.lab.adopt import adopt, caution, difference
     from console.lab.control import find_run
     from console.lab.view import read_run
 
     if len(args.rest) != 2:
         raise UsageError("`ab adopt` takes a run and an arm", "", "`qwen-console ab adopt ID ARM`")
     run_id, arm = args.rest
+    if (why := caution(house.paths, run_id, arm)) and not _meant(why, sure=args.yes):
+        say("nothing was written")
+        return Exit.FAILED
     path = adopt(house.paths, run_id, arm)
     presets = house.catalog().presets
     before, after = presets.get(read_run(find_run(house.paths, run_id)).preset), presets.get(path.stem)
@@ -115,6 +135,15 @@ def _adopt(house: House, args: argparse.Namespace) -> int:
     say(f"written; start it with `qwen-console up {path.stem}`")
     print(path)
     return Exit.OK
+
+
+def _meant(why: str, *, sure: bool) -> bool:
+    """Say what speaks against it, and ask; where nobody can be asked, the command is taken at its word."""
+    say(why)
+    if sure or not sys.stdin.isatty():
+        return True
+    print("write the preset all the same? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _recover(house: House, args: argparse.Namespace) -> int:

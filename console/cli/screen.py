@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from console.lab.plan import Plan
     from console.presets import Preset
     from console.server.life import Server
+    from console.tui.config import Config
     from console.tui.preset_page import Inspection
     from console.tui.services import Say, Services
 
@@ -40,18 +41,21 @@ def tui(args: argparse.Namespace) -> int:
         )
     # Imports make many objects and no garbage: looking for it meanwhile costs a tenth of the time to the first frame.
     gc.disable()
-    from console.tui.app import run
+    from console.tui.config import load
+    from console.tui.run import run
 
-    watched = None
-    if args.url:
-        from console.endpoint import Endpoint, normal_url
+    house = House.of(args)
+    config = load(house.paths.config / "config.yaml")
+    watched = house.elsewhere(args.url) if args.url else None
+    low = args.low_bandwidth or config.low_bandwidth
+    return run(services(house, watched, low_bandwidth=low, config=config))
 
-        watched = Endpoint(normal_url(args.url))
-    return run(services(House.of(args), watched, low_bandwidth=args.low_bandwidth))
 
-
-def services(house: House, watched: Endpoint | None = None, *, low_bandwidth: bool = False) -> Services:
+def services(
+    house: House, watched: Endpoint | None = None, *, low_bandwidth: bool = False, config: Config | None = None
+) -> Services:
     """What the screens need, from the floors below; each is imported by the call that needs it."""
+    from console.tui.config import Config
     from console.tui.services import Services
 
     turn = threading.Lock()
@@ -107,6 +111,7 @@ def services(house: House, watched: Endpoint | None = None, *, low_bandwidth: bo
         watched=watched,
         default_preset=DEFAULT_PRESET,
         low_bandwidth=low_bandwidth,
+        config=config or Config(),
     )
 
 

@@ -1,27 +1,19 @@
-"""The life of the server: `up`, `down`, `restart`, `logs`."""
+"""The life of the server: `up`, `down`, `restart`."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 import time
-from pathlib import Path
 
 from console import units
 from console.cli.house import House
+from console.cli.voice import say
 from console.errors import BusyError, ConsoleError, Exit, NothingError
 from console.presets import Preset, apply_overrides, parse_assignments
-from console.server.log import follow, redact, tail
+from console.presets.installed import installed
 from console.server.run_lock import run_is_live
 from console.server.status import Diagnosis, ServerStatus, State
 from console.server.stop import StopReport
-
-_FOLLOW_EVERY_S = 0.25
-
-
-def say(line: str) -> None:
-    """Narration goes to stderr; stdout is data."""
-    print(line, file=sys.stderr, flush=True)
 
 
 def up(args: argparse.Namespace) -> int:
@@ -36,6 +28,7 @@ def up(args: argparse.Namespace) -> int:
         return _prove(house, running.url) if args.prove else _ready(running.url)
     try:
         if not (same and running.state is State.STARTING):
+            _warn(preset)
             house.server.start(preset)
         if args.no_wait:
             say(f"{preset.name} starts; `qwen-console status` shows how far it is, `qwen-console down` stops it")
@@ -44,6 +37,18 @@ def up(args: argparse.Namespace) -> int:
         return _prove(house, last.url) if args.prove else _ready(last.url)
     except KeyboardInterrupt:
         return _left_alone(preset)
+
+
+def _warn(preset: Preset) -> None:
+    """What is bad about this preset, by what can be told at once; it is started all the same."""
+    if preset.simulated:
+        return
+    from console.lint import Ground, Weight, lint
+
+    found = installed(preset)
+    for finding in lint(preset, Ground(found.version if found else None)):
+        if finding.weight is Weight.BAD:
+            say(f"note: {finding.what}: {finding.why}\n  fix: {finding.fix}")
 
 
 def _ready(url: str | None) -> int:
@@ -62,7 +67,7 @@ def _prove(house: House, url: str | None) -> int:
 
     proof = prove(house.server, lambda: house.gpus(house.server.endpoint() if house.demo else None), say)
     margin = f", {units.gib(proof.margin)} of VRAM left" if proof.margin is not None else ""
-    say(f"proved: {proof.prompt_tokens:,} tokens answered in {units.duration(proof.seconds)}{margin}")
+    say(f"proved: {proof.prompt_tokens:,} tokens answered in {units.took(proof.seconds)}{margin}")
     return _ready(url)
 
 
@@ -111,7 +116,7 @@ class _Watched:
 
     def done(self, ready: ServerStatus) -> None:
         """It is ready."""
-        took = units.duration(time.monotonic() - (self._began or time.monotonic()))
+        took = units.took(time.monotonic() - (self._began or time.monotonic()))
         say(f"ready in {took}: model {ready.model}, vLLM {ready.version or units.NA}")
 
 
@@ -151,9 +156,9 @@ def _drained(house: House, limit_s: float) -> bool:
     if end.left is None:
         say(f"how many requests run cannot be told ({end.why}): stopping now")
     elif end.left:
-        say(f"requests still in flight after {units.duration(end.seconds)}: {end.left}; they are cut off")
+        say(f"requests still in flight after {units.took(end.seconds)}: {end.left}; they are cut off")
     else:
-        say(f"no request is in flight (waited {units.duration(end.seconds)})")
+        say(f"no request is in flight (waited {units.took(end.seconds)})")
     return True
 
 
@@ -169,20 +174,24 @@ def _told(report: StopReport) -> int:
         left = "; ".join(f"pid {pid}: {reason}" if pid else reason for pid, reason in report.left)
         fix = "see these processes; `qwen-console down` tries again"
         raise ConsoleError("the server is not wholly stopped", left, fix)
-    say(f"stopped in {units.duration(report.seconds)}{' (it had to be killed)' if report.escalated else ''}")
+    say(f"stopped in {units.took(report.seconds)}{' (it had to be killed)' if report.escalated else ''}")
     return Exit.OK
 
 
 def restart(args: argparse.Namespace) -> int:
     """Stop what runs, then start it again, or another preset; says how to go back when that does not come up."""
-    from console.server.switch import stop_before, switch
+    from console.server.start import command_path
+    from console.server.switch import stop_before, switch, with_secrets
 
     house = House.of(args)
     _refuse_during_a_run(house)
     preset = _wanted(house, args)
+    _warn(preset)
     if args.drain is not None and not _drained(house, args.drain):
         return Exit.INTERRUPTED
     if args.no_wait:
+        preset = with_secrets(house.server, preset, say)
+        command_path(preset)
         stop_before(house.server, preset, say)
         house.server.start(preset)
         say(f"{preset.name} starts; `qwen-console status` shows how far it is, `qwen-console down` stops it")
@@ -221,22 +230,3 @@ def _wanted(house: House, args: argparse.Namespace) -> Preset:
 def _refuse_during_a_run(house: House) -> None:
     if run_id := run_is_live(house.paths):
         raise BusyError(f"the A/B run {run_id} owns the server", "", f"`qwen-console ab stop {run_id}` ends it first")
-
-
-def logs(args: argparse.Namespace) -> int:
-    """The server's log on stdout; `-f` goes on."""
-    house = House.of(args)
-    record = house.server.record()
-    if record is None or not Path(record.log).exists():
-        raise NothingError("there is no log", "no server was started here yet", "start one: `qwen-console up PRESET`")
-    path, secrets = Path(record.log), house.server.secrets()
-    offset = path.stat().st_size
-    for line in tail(path, args.lines):
-        print(redact(line, secrets))
-    while args.follow:
-        sys.stdout.flush()
-        time.sleep(_FOLLOW_EVERY_S)
-        lines, offset = follow(path, offset)
-        for line in lines:
-            print(redact(line, secrets))
-    return Exit.OK

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from console import units
 from console.cli.house import House
 from console.cli.look import SERVING, Snapshot, look
-from console.cli.server import say
+from console.cli.voice import say, show, show_json
 from console.errors import Exit
 from console.gpu.sample import GpuReport, GpuSample
 from console.metrics.reading import Distribution, Reading
@@ -24,9 +23,9 @@ def status(args: argparse.Namespace) -> int:
     """Print the snapshot; always 0 unless the command line itself is wrong."""
     snapshot = look(House.of(args), url=args.url, window_s=args.window, say=say)
     if args.json:
-        print(json.dumps(snapshot.to_json(), indent=1))
+        show_json(snapshot.to_json())
     else:
-        print("\n".join([*text(snapshot), *chain_lines(snapshot.chain, whole=args.chain)]))
+        show([*text(snapshot), *chain_lines(snapshot.chain, whole=args.chain)])
     return Exit.OK
 
 

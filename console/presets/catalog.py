@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from console.errors import UsageError
-from console.presets.model import KEY_VARIABLE, Preset
-from console.presets.schema import SECRET_NAME, check, server_options
+from console.presets.model import KEY_VARIABLE, Preset, Unset
+from console.presets.schema import SECRET_NAME, check, check_values, server_options
 from console.presets.source import Document, PresetError, expand, nearest, read, variables
 
 _SUFFIXES = (".yaml", ".yml")
@@ -34,6 +34,8 @@ class Catalog:
     problems: tuple[Problem, ...] = ()
     bases: frozenset[str] = frozenset()
     """Names that others build on and that cannot run by themselves (no model)."""
+    notes: tuple[str, ...] = ()
+    """What was left out, and why: said where presets are listed, and where one is not found."""
 
     def get(self, name: str) -> Preset:
         """The preset of that name.
@@ -46,27 +48,30 @@ class Catalog:
         for problem in self.problems:
             if problem.name == name:
                 raise problem.error
-        near = nearest(name, [*self.presets, *(problem.name for problem in self.problems)], cutoff=0.5)
         if name in self.bases:
             raise UsageError(f"preset {name!r} is a base", "it has no model of its own", "start one that extends it")
+        near = self._near(name)
         fix = f"did you mean `{near}`? `qwen-console presets` lists all" if near else "`qwen-console presets` lists all"
-        raise UsageError(f"there is no preset {name!r}", "no file of that name in the searched folders", fix)
+        why = "; ".join(("no file of that name in the searched folders", *self.notes))
+        raise UsageError(f"there is no preset {name!r}", why, fix)
+
+    def _near(self, name: str) -> str | None:
+        """The preset that may be meant: a name very like it, else the only one that it is a part of."""
+        known = [*self.presets, *(problem.name for problem in self.problems)]
+        whole = [one for one in known if len(name) > 2 and name in one]
+        return nearest(name, known) or (whole[0] if len(whole) == 1 else None)
 
 
 def load_catalog(dirs: Sequence[Path]) -> Catalog:
     """Read every preset of `dirs`; the first file of a name wins."""
-    files: dict[str, Path] = {}
-    for folder in dirs:
-        if folder.is_dir():
-            for path in sorted(folder.iterdir(), key=lambda found: found.stem):
-                if path.suffix in _SUFFIXES and not path.name.startswith("."):
-                    files.setdefault(path.stem, path)
+    files, notes = _files(dirs)
     presets: dict[str, Preset] = {}
     problems: list[Problem] = []
     bases: set[str] = set()
+    parents: set[str] = set()
     for name, path in files.items():
         try:
-            preset = _resolve(name, path, files)
+            preset = _resolve(name, path, files, parents)
         except PresetError as error:
             problems.append(Problem(name, path, error))
             continue
@@ -74,11 +79,34 @@ def load_catalog(dirs: Sequence[Path]) -> Catalog:
             bases.add(name)
         else:
             presets[name] = preset
-    return Catalog(presets, tuple(problems), frozenset(bases))
+    notes += [
+        f"{files[name]} has no model, so it cannot be started, and no other file extends it: add `model:`"
+        for name in sorted(bases - parents)
+    ]
+    return Catalog(presets, tuple(problems), frozenset(bases), tuple(notes))
 
 
-def _resolve(name: str, path: Path, files: Mapping[str, Path]) -> Preset | None:
+def _files(dirs: Sequence[Path]) -> tuple[dict[str, Path], list[str]]:
+    """The files by name, and those that nobody reads although they look like presets."""
+    files: dict[str, Path] = {}
+    notes: list[str] = []
+    for folder in dirs:
+        if not folder.is_dir():
+            continue
+        here: dict[str, Path] = {}
+        for path in sorted(folder.iterdir(), key=lambda found: (found.stem, found.suffix)):
+            if path.name.startswith(".") or path.suffix.lower() not in _SUFFIXES:
+                continue
+            first = here.setdefault(path.stem, path)
+            if first != path:
+                notes.append(f"{path} is not read: {first.name} beside it has the same name")
+        files = here | files
+    return files, notes
+
+
+def _resolve(name: str, path: Path, files: Mapping[str, Path], parents: set[str]) -> Preset | None:
     chain = _ancestry(path, files)
+    parents.update(str(document.values["extends"]) for document in chain if document.values.get("extends"))
     merged: dict[str, Any] = {}
     where: dict[tuple[str, ...], Document] = {}
     for document in chain:
@@ -89,15 +117,25 @@ def _resolve(name: str, path: Path, files: Mapping[str, Path]) -> Preset | None:
         # The server would read it from the shell's environment anyway; named here, every later start has it too.
         merged["env"] = {KEY_VARIABLE: inherited} | (merged.get("env") or {})
     own = chain[-1]
+    # What is said of a parent is not true of its child.
+    merged["description"] = own.values.get("description") or _extends(own)
     if not merged.get("model"):
         return None
+    unset: list[Unset] = []
+    whole = {key: _expanded(value, (key,), where, own, unset) for key, value in merged.items()}
+    for one in unset:
+        if one.key[0] in ("server", "model", "command"):
+            raise one.error
+    check_values(lambda key: where.get(key, own), whole.get("args") or {})
     secrets = frozenset(
         key
         for key, value in (merged.get("env") or {}).items()
         if key == KEY_VARIABLE or (variables(value) and SECRET_NAME.search(key))
     )
-    optional = _without_unset_secrets(merged, secrets)
-    whole = {key: _expanded(value, (key,), where, own) for key, value in optional.items()}
+    env = {key: env_text(value) for key, value in (whole.get("env") or {}).items()}
+    # A key that came out empty is none: its file allowed that by a default. One that is not set is none either.
+    none = {key for key in secrets if not env.get(key)} | {one.key[1] for one in unset if one.key[0] == "env"}
+    env = {key: text for key, text in env.items() if key not in secrets & none}
     return Preset(
         name=name,
         model=str(whole["model"]),
@@ -105,12 +143,18 @@ def _resolve(name: str, path: Path, files: Mapping[str, Path]) -> Preset | None:
         served_name=whole.get("served-name"),
         command=_command(where.get(("command",), own), whole.get("command")),
         args=whole.get("args") or {},
-        env={key: env_text(value) for key, value in (whole.get("env") or {}).items()},
-        secrets=secrets,
+        env=env,
+        secrets=secrets & env.keys(),
         server=server_options(where.get(("server",), own), whole.get("server") or {}),
         lab=whole.get("lab") or {},
         path=path,
+        unset=tuple(unset),
     )
+
+
+def _extends(document: Document) -> str:
+    parent = document.values.get("extends")
+    return f"extends {parent}" if parent else ""
 
 
 def _ancestry(path: Path, files: Mapping[str, Path]) -> list[Document]:
@@ -147,17 +191,12 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _without_unset_secrets(merged: Mapping[str, Any], secrets: frozenset[str]) -> dict[str, Any]:
-    """Drop secrets whose variable is not set: a server without a key is a choice, not an error."""
-    env = merged.get("env") or {}
-    unset = {key for key in secrets if any(not os.environ.get(name) for name in variables(env[key]))}
-    return {**merged, "env": {key: value for key, value in env.items() if key not in unset}}
-
-
-def _expanded(value: Any, at: tuple[str, ...], where: Mapping[tuple[str, ...], Document], own: Document) -> Any:
+def _expanded(
+    value: Any, at: tuple[str, ...], where: Mapping[tuple[str, ...], Document], own: Document, unset: list[Unset]
+) -> Any:
     if isinstance(value, dict):
-        return {key: _expanded(item, (*at, key), where, own) for key, item in value.items()}
-    return expand(where.get(at, own), value, at)
+        return {key: _expanded(item, (*at, key), where, own, unset) for key, item in value.items()}
+    return expand(where.get(at, own), value, at, unset)
 
 
 def _command(document: Document, raw: Any) -> tuple[str, ...]:
@@ -177,7 +216,10 @@ def env_text(value: Any) -> str:
 
 
 def stand_in(preset: Preset, command: Sequence[str]) -> Preset:
-    """The same preset on the stand-in engine, on a free port of its own and without the user's key."""
+    """The same preset on the stand-in engine, on a free port of its own and without the user's keys."""
+    unset = tuple(one for one in preset.unset if one.key[0] == "args")
     env = {key: value for key, value in preset.env.items() if key not in preset.secrets}
     server = replace(preset.server, host="127.0.0.1", port=0)
-    return replace(preset, command=tuple(command), env=env, secrets=frozenset(), server=server, simulated=True)
+    return replace(
+        preset, command=tuple(command), env=env, secrets=frozenset(), server=server, simulated=True, unset=unset
+    )

@@ -80,12 +80,26 @@ def _version(package: Path) -> str | None:
 
 
 def takes(found: Installed, flag: str) -> bool:
-    """Whether this vLLM has the flag, by the literal in its own parser's source; milliseconds, and nothing is run."""
+    """Whether this vLLM has the flag, by its own parsers' sources; milliseconds, and nothing is run."""
     if found.stand_in:
         return True
-    parser = found.source / "engine" / "arg_utils.py" if found.source else None
+    return found.source is not None and any(
+        _says(found.source / Path(*place), sign.format(flag=flag, name=flag.replace("-", "_")))
+        for place, sign in _PARSERS
+    )
+
+
+# The engine's flags stand there as they are typed, those of the web server in newer versions as fields of a class.
+_PARSERS = (
+    (("engine", "arg_utils.py"), '"--{flag}"'),
+    (("entrypoints", "openai", "cli_args.py"), '"--{flag}"'),
+    (("entrypoints", "openai", "cli_args.py"), "    {name}:"),
+)
+
+
+def _says(file: Path, sign: str) -> bool:
     try:
-        return parser is not None and f'"--{flag}"' in _text(parser, parser.stat().st_mtime_ns)
+        return sign in _text(file, file.stat().st_mtime_ns)
     except OSError:
         return False
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from console.errors import UsageError
+from console.presets.values import plain, whole
+
 Value = Any
 """A YAML value: str, int, float, bool, None, list or map of these."""
 
@@ -29,6 +32,17 @@ class ServerOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Unset:
+    """A variable that a preset needs and the environment does not have."""
+
+    key: tuple[str, ...]
+    """Where in the preset it stands."""
+    variable: str
+    error: UsageError
+    """What a start says."""
+
+
+@dataclass(frozen=True, slots=True)
 class Preset:
     """One way to run the server, with `extends` and `${VAR}` resolved.
 
@@ -48,6 +62,18 @@ class Preset:
     lab: Mapping[str, Value] = field(default_factory=dict)
     path: Path | None = None
     simulated: bool = False
+    unset: tuple[Unset, ...] = field(default=(), compare=False)
+    """Variables that are missing: it can be listed and shown, and a start is refused."""
+
+    def see_whole(self, *, keyless: bool = False) -> None:
+        """See that nothing is missing; with `keyless` the server's own key may be.
+
+        Raises:
+            UsageError: a variable that the preset needs is not set.
+        """
+        for missing in self.unset:
+            if not (keyless and missing.key == ("env", KEY_VARIABLE)):
+                raise missing.error
 
     @property
     def api_key(self) -> str | None:
@@ -62,13 +88,12 @@ class Preset:
     @property
     def max_model_len(self) -> int | None:
         """The configured context in tokens, if the preset sets it."""
-        value = self.args.get("max-model-len")
-        return value if isinstance(value, int) else None
+        return whole(self.args.get("max-model-len"))
 
     @property
     def speculative(self) -> Mapping[str, Value] | None:
         """The `speculative-config` map, `None` when speculation is off."""
-        value = self.args.get("speculative-config")
+        value = plain(self.args).get("speculative-config")
         return value if isinstance(value, Mapping) else None
 
     def with_port(self, port: int) -> Preset:

@@ -11,9 +11,11 @@ import yaml
 
 from console.errors import UsageError
 from console.presets.catalog import env_text
+from console.presets.installed import installed, takes
 from console.presets.model import KEY_VARIABLE, Preset, Value
-from console.presets.schema import SERVER_KEYS, flag_problem, server_options
+from console.presets.schema import SERVER_KEYS, flag_problem, server_options, vllm_flags
 from console.presets.source import Document, nearest
+from console.presets.values import value_problem
 
 
 def parse_assignments(words: Sequence[str]) -> dict[str, Value]:
@@ -38,6 +40,9 @@ def parse_assignments(words: Sequence[str]) -> dict[str, Value]:
 def apply_overrides(preset: Preset, changes: Mapping[str, Value]) -> Preset:
     """The preset with `changes` applied: args keys, `env.X`, `server.X`; null removes.
 
+    A flag that is neither among the known ones nor in the sources of the preset's own vLLM is a slip of the pen here;
+    in a preset file it passes, and vLLM judges it.
+
     Raises:
         UsageError: a key that does not exist or a value of the wrong kind.
     """
@@ -51,13 +56,32 @@ def apply_overrides(preset: Preset, changes: Mapping[str, Value]) -> Preset:
             server[_server_key(key)] = value
         else:
             flag = key.replace("_", "-")
-            if problem := flag_problem(flag):
+            if problem := flag_problem(flag) or _unknown(preset, flag) or value_problem(flag, value):
                 raise UsageError(f"{key} cannot be set", *problem)
             _put(args, flag, value)
     options = preset.to_json()["server"] | server
     checked = server_options(Document(Path("--set"), {}), {k: v for k, v in options.items() if v is not None})
     secrets = preset.secrets | ({KEY_VARIABLE} & env.keys())
-    return replace(preset, args=args, env=env, secrets=secrets, server=checked)
+    unset = tuple(one for one in preset.unset if not _names(changes, one.key))
+    return replace(preset, args=args, env=env, secrets=secrets, server=checked, unset=unset)
+
+
+def _unknown(preset: Preset, flag: str) -> tuple[str, str] | None:
+    if flag in vllm_flags() or flag in preset.args:
+        return None
+    found = installed(preset)
+    if found is not None and not found.stand_in and takes(found, flag):
+        return None
+    whose = f"vLLM {found.version}" if found and found.version else "a recent vLLM"
+    near = nearest(flag, vllm_flags(), 0.5)
+    say = f"did you mean `{near}`? " if near else ""
+    return f"{whose} has no flag --{flag}", f"{say}in a preset file, under `args:`, it would be passed on all the same"
+
+
+def _names(changes: Mapping[str, Value], key: tuple[str, ...]) -> bool:
+    """Whether what stands at this key of a preset file is changed."""
+    said = key[1] if key[0] == "args" else ".".join(key[:2])
+    return len(key) > 1 and any(said in (name, name.replace("_", "-")) for name in changes)
 
 
 def differing_keys(a: Preset, b: Preset) -> tuple[str, ...]:

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from console.presets.model import ServerOptions
-from console.presets.source import Document, PresetError, nearest
+from console.presets.source import Document, KeyPath, PresetError, nearest
+from console.presets.values import value_problem
 
 TOP_KEYS = ("description", "extends", "model", "served-name", "command", "args", "env", "server", "lab")
-SERVER_KEYS = ("host", "port", "ready-timeout", "stop-grace", "restart")
+SERVER_TAKES = {
+    "host": "an address of this machine, such as 127.0.0.1",
+    "port": "a number from 0 to 65535; 0 takes a free one",
+    "ready-timeout": "seconds from the start to ready, such as 900",
+    "stop-grace": "seconds between asking to end and killing, such as 30",
+    "restart": "never or on-crash",
+}
+SERVER_KEYS = tuple(SERVER_TAKES)
 SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 _OWNED = {
     "host": "server: {host: …}",
@@ -21,6 +30,7 @@ _OWNED = {
     "api-key": "env: {VLLM_API_KEY: ${VLLM_API_KEY}}",
 }
 _NEAR = 0.8
+_BUDGET = re.compile(r"\d{1,3}(?:\.\d+)?x|[1-9]\d{1,6}")
 
 
 @cache
@@ -67,6 +77,47 @@ def check(document: Document) -> None:
     for key, value in (document.values.get("env") or {}).items():
         if isinstance(value, dict | list):
             raise document.error(("env", key), "a variable of the environment is a plain value", "quote it as a string")
+    for key, value in (document.values.get("lab") or {}).items():
+        _lab(document, key, value)
+
+
+def check_values(where: Callable[[KeyPath], Document], args: Mapping[str, Any]) -> None:
+    """Check the values of well-known flags, after inheritance and with variables filled in.
+
+    Args:
+        where: the file that set a key.
+        args: the flags.
+
+    Raises:
+        PresetError: a value of the wrong kind.
+    """
+    for key, value in args.items():
+        if problem := value_problem(key, value):
+            raise where(("args", key)).error(("args", key), *problem)
+
+
+def _lab(document: Document, key: str, value: Any) -> None:
+    """What a run varies: `chunk` is a list of budgets, anything else a map of what `--set` takes."""
+    if value is None:
+        return
+    if key == "chunk":
+        if not isinstance(value, list) or not all(_BUDGET.fullmatch(str(one).strip()) for one in value):
+            raise document.error(
+                ("lab", key), "a list of chunk budgets is needed", "tokens such as 2048, or cache blocks such as 2x"
+            )
+        return
+    if not isinstance(value, dict):
+        why = f"a map of what differs is needed, this is {_kind(value)}"
+        raise document.error(("lab", key), why, f"write `{key}: {{max-num-seqs: 4}}`")
+    for name, wanted in value.items():
+        section, _, rest = name.partition(".")
+        if section == "server" and rest not in SERVER_KEYS:
+            raise _unknown(document, ("lab", key, name), tuple(f"server.{one}" for one in SERVER_KEYS))
+        if section in ("server", "env") and rest:
+            continue
+        problem = flag_problem(name.replace("_", "-")) or value_problem(name.replace("_", "-"), wanted)
+        if problem:
+            raise document.error(("lab", key, name), *problem)
 
 
 def _unknown(document: Document, key: tuple[str, ...], known: tuple[str, ...]) -> PresetError:
@@ -104,7 +155,7 @@ def server_options(document: Document, raw: dict[str, Any]) -> ServerOptions:
     """
 
     def fail(key: str, why: str) -> PresetError:
-        return document.error(("server", key), why, "see `server:` in the README")
+        return document.error(("server", key), why, f"`{key}:` takes {SERVER_TAKES[key]}")
 
     def seconds(key: str, default: float) -> float:
         value = raw.get(key, default)
@@ -118,7 +169,7 @@ def server_options(document: Document, raw: dict[str, Any]) -> ServerOptions:
     if isinstance(port, str) and port.isdigit():
         port = int(port)
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
-        raise fail("port", f"{port!r} is no port (0 to 65535; 0 takes a free one)")
+        raise fail("port", f"{port!r} is no port")
     if restart not in ("never", "on-crash"):
         raise fail("restart", f"{restart!r} is neither never nor on-crash")
     return ServerOptions(host, port, seconds("ready-timeout", 900.0), seconds("stop-grace", 30.0), restart)

@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from console.errors import UsageError
+from console.presets.model import Unset
 
 KeyPath = tuple[str, ...]
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -99,16 +100,15 @@ def _plain(loader: yaml.SafeLoader, node: yaml.Node, at: KeyPath, lines: dict[Ke
         ) from None
 
 
-def expand(document: Document, value: Any, at: KeyPath = ()) -> Any:
+def expand(document: Document, value: Any, at: KeyPath, unset: list[Unset]) -> Any:
     """`${VAR}` and `${VAR:-default}` in every string, from the environment.
 
-    Raises:
-        PresetError: a variable is not set and has no default.
+    What is not set and has no default stays as it is written, and is added to `unset`.
     """
     if isinstance(value, dict):
-        return {key: expand(document, item, (*at, key)) for key, item in value.items()}
+        return {key: expand(document, item, (*at, key), unset) for key, item in value.items()}
     if isinstance(value, list):
-        return [expand(document, item, at) for item in value]
+        return [expand(document, item, at, unset) for item in value]
     if not isinstance(value, str):
         return value
 
@@ -116,9 +116,10 @@ def expand(document: Document, value: Any, at: KeyPath = ()) -> Any:
         name, default = match.group(1), match.group(2)
         found = os.environ.get(name) or default
         if found is None:
-            raise document.error(
-                at, f"${{{name}}} is not set in the environment", f"export {name}, or write ${{{name}:-default}}"
-            )
+            why = f"${{{name}}} is not set in this shell's environment, or empty"
+            fix = f"`export {name}=…`; where it may be missing, write ${{{name}:-}}, or ${{{name}:-a default}}"
+            unset.append(Unset(at, name, document.error(at, why, fix)))
+            return match.group()
         return found
 
     return _VARIABLE.sub(one, value)

@@ -181,7 +181,7 @@ def test_interrupting_up_leaves_the_server(demo: Console) -> None:
     up.send_signal(signal.SIGINT)
     out, _ = up.communicate(timeout=20)
     assert up.returncode == 130
-    assert "qwen-console down" in out
+    assert "`qwen-console --demo down`" in out
     wait_until(lambda: demo.state == "ready")
     demo("down")
 

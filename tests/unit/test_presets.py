@@ -108,12 +108,39 @@ def test_variables_come_from_the_environment(tmp_path: Path, monkeypatch: pytest
     assert preset.env == {"A": "fallback", "B": "1", "C": "1"}
 
 
-def test_an_unset_variable_names_line_and_remedy(tmp_path: Path) -> None:
-    path = write(tmp_path, "p", "model: m\nenv:\n  A: ${SURELY_NOT_SET}\n")
-    found = error(tmp_path, "p")
-    assert found.what == f"{path}:3: env.A"
-    assert "SURELY_NOT_SET" in found.why
-    assert "export SURELY_NOT_SET" in found.fix
+def test_an_unset_variable_is_listed_and_refuses_the_start(tmp_path: Path) -> None:
+    path = write(tmp_path, "p", "model: m\nargs: {quantization: '${HOW}'}\nenv:\n  A: ${SURELY_NOT_SET}\n")
+    preset = only(tmp_path, "p")
+    assert [missing.variable for missing in preset.unset] == ["HOW", "SURELY_NOT_SET"]
+    with pytest.raises(UsageError) as caught:
+        preset.see_whole()
+    assert caught.value.what == f"{path}:2: args.quantization"
+    assert "HOW" in caught.value.why
+    assert "export HOW=" in caught.value.fix
+    assert "${HOW:-}" in caught.value.fix
+    said = apply_overrides(preset, parse_assignments(["quantization=fp8", "env.A=1"]))
+    said.see_whole()
+
+
+def test_a_key_that_is_not_set_refuses_the_start_unless_the_file_allows_it(tmp_path: Path) -> None:
+    """A server that was meant to be closed must not come up open, whatever shell it is started from."""
+    write(tmp_path, "closed", "model: m\nenv: {VLLM_API_KEY: '${VLLM_API_KEY}'}\n")
+    write(tmp_path, "either", "model: m\nenv: {VLLM_API_KEY: '${VLLM_API_KEY:-}'}\n")
+    closed, either = (only(tmp_path, name) for name in ("closed", "either"))
+    with pytest.raises(UsageError) as caught:
+        closed.see_whole()
+    assert "VLLM_API_KEY" in caught.value.why
+    assert closed.api_key is None
+    closed.see_whole(keyless=True)
+    either.see_whole()
+    assert (either.api_key, either.env, either.secrets) == (None, {}, frozenset())
+    assert stand_in(closed, ["sim"]).unset == ()
+
+
+def test_a_variable_of_the_address_is_needed_at_once(tmp_path: Path) -> None:
+    path = write(tmp_path, "p", "model: m\nserver:\n  port: ${NO_SUCH_PORT}\n")
+    assert error(tmp_path, "p").what == f"{path}:3: server.port"
+    assert "NO_SUCH_PORT" in error(tmp_path, "p").why
 
 
 @pytest.mark.parametrize(
@@ -135,6 +162,18 @@ def test_an_unset_variable_names_line_and_remedy(tmp_path: Path) -> None:
         ("model: m\nserver: {ready-timeout: soon}\n", ":2: server.ready-timeout", "seconds"),
         ("model: m\nargs: 3\n", ":2: args", "map"),
         ("model: m\nmodel: n\n", ":2: model", "twice"),
+        ("model: m\nargs:\n  max-num-seqs: four\n", ":3: args.max-num-seqs", "whole number"),
+        ("model: m\nargs:\n  gpu-memory-utilization: 92\n", ":3: args.gpu-memory-utilization", "0.92"),
+        ("model: m\nargs: {enforce-eager: 'yes'}\n", ":2: args.enforce-eager", "true or false"),
+        ("model: m\nargs: {max-model-len: long}\n", ":2: args.max-model-len", "32k"),
+        ("model: m\nargs: {speculative-config: mtp}\n", ":2: args.speculative-config", "a map"),
+        ("extends: base\nargs: {block-size: '${NONE_SUCH:-big}'}\n", ":2: args.block-size", "whole number"),
+        ("model: m\nlab:\n  chunk: 512\n", ":3: lab.chunk", "list"),
+        ("model: m\nlab: {chunk: [2x, many]}\n", ":2: lab.chunk", "2x"),
+        ("model: m\nlab: {seqs: 4}\n", ":2: lab.seqs", "map"),
+        ("model: m\nlab: {seqs: {max-num-seq: 4}}\n", ":2: lab.seqs.max-num-seq", "max-num-seqs"),
+        ("model: m\nlab: {seqs: {max-num-seqs: four}}\n", ":2: lab.seqs.max-num-seqs", "whole number"),
+        ("model: m\nlab: {far: {server.prot: 4}}\n", ":2: lab.far.server.prot", "server.port"),
     ],
 )
 def test_errors_name_file_line_key_and_the_nearest(tmp_path: Path, text: str, place: str, near: str) -> None:
@@ -170,6 +209,30 @@ def test_a_missing_preset_names_the_nearest(tmp_path: Path) -> None:
     assert "`qwen-100k`" in caught.value.fix
 
 
+def test_what_is_like_nothing_suggests_nothing_odd(tmp_path: Path) -> None:
+    for name in ("base-2x", "qwen-100k", "tiny-cpu"):
+        write(tmp_path, name, "model: m\n")
+    for word, near in (("nope", None), ("tiny", "tiny-cpu"), ("qwen100k", "qwen-100k")):
+        with pytest.raises(UsageError) as caught:
+            only(tmp_path, word)
+        assert caught.value.fix.startswith(f"did you mean `{near}`" if near else "`qwen-console presets`"), word
+
+
+def test_what_nobody_reads_is_said(tmp_path: Path) -> None:
+    write(tmp_path, "p", "model: m\ndescription: one\n")
+    (tmp_path / "p.yml").write_text("model: n\n")
+    (tmp_path / "only.yml").write_text("extends: p\n")
+    write(tmp_path, "base", "args: {max-num-seqs: 1}\n")
+    write(tmp_path, "child", "extends: base\nmodel: m\n")
+    write(tmp_path, "forgotten", "args: {max-num-seqs: 1}\n")
+    catalog = load_catalog([tmp_path])
+    assert catalog.bases == {"base", "forgotten"}
+    assert len(catalog.notes) == 2
+    assert "p.yml is not read" in catalog.notes[0]
+    assert "forgotten.yaml has no model" in catalog.notes[1]
+    assert (catalog.get("only").description, catalog.get("p").description) == ("extends p", "one")
+
+
 def test_overrides_change_args_env_and_server(tmp_path: Path) -> None:
     write(tmp_path, "p", "model: m\nargs: {max-num-seqs: 2, block-size: 16}\n")
     preset = only(tmp_path, "p")
@@ -194,6 +257,8 @@ def test_overrides_change_args_env_and_server(tmp_path: Path) -> None:
         ("server.prot=1", "server.port"),
         ("x", "key=value"),
         ("a={", "cannot be read"),
+        ("foo=1", "no flag --foo"),
+        ("max-num-seqs=four", "whole number"),
     ],
 )
 def test_bad_overrides_name_the_nearest_key(tmp_path: Path, word: str, says: str) -> None:

@@ -1,0 +1,102 @@
+"""`logs`: the server's log, without the looks of our own consoles, and on into the next life while it is followed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from console.cli.house import House
+from console.cli.voice import say
+from console.errors import Exit, NothingError
+from console.server.log import follow, is_own_look, redact, tail
+from console.server.run_lock import run_is_live
+from console.server.status import ServerStatus, State
+
+_FOLLOW_EVERY_S = 0.25
+_LOOK_EVERY_S = 1.0
+_GRACE_S = 3.0
+"""A restart, or the next boot of a run, has begun by then."""
+_EVERY_LINE = 10**9
+
+
+def logs(args: argparse.Namespace) -> int:
+    """The last lines on stdout; `-f` goes on until the server has ended and nothing starts it again."""
+    house = House.of(args)
+    record = house.server.record()
+    if record is None or not Path(record.log).exists():
+        raise NothingError("there is no log", "no server was started here yet", "start one: `qwen-console up PRESET`")
+    view = _View(house, Path(record.log), whole=args.all)
+    view.last(args.lines)
+    return view.follow() if args.follow else Exit.OK
+
+
+class _View:
+    """One reader's place in the log."""
+
+    def __init__(self, house: House, path: Path, *, whole: bool) -> None:
+        self._house = house
+        self._path = path
+        self._offset = path.stat().st_size
+        self._whole = whole
+
+    def last(self, n: int) -> None:
+        """The last `n` lines that are shown."""
+        if self._whole:
+            self._print(tail(self._path, n))
+        else:
+            self._print([line for line in tail(self._path, _EVERY_LINE) if not is_own_look(line)][-n:] if n > 0 else [])
+
+    def follow(self) -> int:
+        """What comes, in this life and the next ones."""
+        looked, ended = 0.0, None
+        while True:
+            self._more()
+            sys.stdout.flush()
+            now = time.monotonic()
+            if now - looked >= _LOOK_EVERY_S:
+                looked = now
+                self._go_on()
+                over = self._over()
+                ended = (ended or now) if over else None
+                if over and ended is not None and now - ended >= _GRACE_S:
+                    self._more()
+                    say(f"the log ends here: {self._told(over)}; `qwen-console up` starts a server")
+                    return Exit.OK
+            time.sleep(_FOLLOW_EVERY_S)
+
+    def _go_on(self) -> None:
+        """Into the log of a later life."""
+        record = self._house.server.record()
+        if record is None or Path(record.log) == self._path or not Path(record.log).exists():
+            return
+        self._more()
+        self._path, self._offset = Path(record.log), 0
+        say(f"a server was started again; its log is {self._path}")
+
+    def _over(self) -> ServerStatus | None:
+        """How the server has ended, where nothing is about to start it again."""
+        status = self._house.server.status(probe=False)
+        ended = status.state in (State.STOPPED, State.FAILED) and status.pid is None
+        return status if ended and not run_is_live(self._house.paths) else None
+
+    def _more(self) -> None:
+        while True:
+            lines, offset = follow(self._path, self._offset)
+            if offset == self._offset:
+                return
+            self._offset = offset
+            self._print(lines)
+
+    def _print(self, lines: Iterable[str]) -> None:
+        secrets = self._house.server.secrets()
+        for line in lines:
+            if self._whole or not is_own_look(line):
+                print(redact(line, secrets))
+
+    def _told(self, status: ServerStatus) -> str:
+        record = self._house.server.record()
+        name = (record.preset or {}).get("name", "the server") if record else "the server"
+        return f"{name} failed ({status.diagnosis.what})" if status.diagnosis else f"{name} was stopped"
