@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _PROVES_TOKENS = 16
 """The console's own first request yields one token, for which nothing is drafted."""
+_DRAFTS = "vllm:spec_decode_num_drafts_total"
 Verdict = Literal["ok", "look", "unknown"]
 
 
@@ -263,14 +264,18 @@ def _mtp(seen: _Seen) -> Link:
     facts, counters = seen.facts, seen.counters
     drafts = counters.spec_drafts if counters else None
     if facts.speculative_method is None:
-        if drafts:
-            return Link("mtp", f"on, {count(drafts)} drafts seen", "ok", "vllm:spec_decode_num_drafts_total")
-        known = facts.args is not None or facts.line("model") is not None
-        return Link("mtp", "off" if known else NA, "ok" if known else "unknown", _line(facts, "args"))
+        if drafts is not None:
+            value = f"on, {count(drafts)} drafts seen" if drafts else "on, not yet proved: no draft seen"
+            return Link("mtp", value, "ok" if drafts else "unknown", _DRAFTS)
+        known, proof = facts.args is not None or facts.line("model") is not None, _line(facts, "args")
+        if not known and counters is not None and counters.generation_tokens is not None:
+            # Its series exist with speculation only.
+            known, proof = True, f"no {_DRAFTS} on the page"
+        return Link("mtp", "off" if known else NA, "ok" if known else "unknown", proof)
     value = f"{facts.speculative_method}, n={facts.speculative_tokens or '?'}"
     proof = _line(facts, "speculative_method")
     if drafts:
-        return Link("mtp", f"{value}, {count(drafts)} drafts seen", "ok", "vllm:spec_decode_num_drafts_total")
+        return Link("mtp", f"{value}, {count(drafts)} drafts seen", "ok", _DRAFTS)
     if counters is None or (drafts is not None and (counters.generation_tokens or 0) < _PROVES_TOKENS):
         return Link("mtp", f"{value}, not yet proved: no draft seen", "unknown", proof)
     fix = "tokens were generated without a draft: does this version speculate with these settings?"

@@ -88,7 +88,7 @@ class Observer:
             begun = record.child is not None
             state, phase = (State.STOPPING, Phase.STOPPING) if begun else (State.STARTING, Phase.START)
             return replace(self._known(), state=state, phase=phase, ours=self._pids(search=False))
-        return self._given_up(Ended(self._paths, record, self._watch).status(self._known()))
+        return self._given_up(self._ended.status(self._known()))
 
     def _reviving(self, revival: Revival) -> ServerStatus:
         """It crashed, and its keeper's successor waits to start it again."""
@@ -140,6 +140,10 @@ class Observer:
     @cached_property
     def _starting(self) -> Starting:
         return Starting(self._paths, self.record, self._watch, self.preset)
+
+    @cached_property
+    def _ended(self) -> Ended:
+        return Ended(self._paths, self.record, self._watch)
 
     @cached_property
     def _serving(self) -> Serving:

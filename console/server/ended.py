@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 
 from console.paths import Paths
@@ -14,7 +15,10 @@ from console.server.room import full_note, is_full
 from console.server.state import ExitRecord, ServerRecord, read_exit
 from console.server.status import Diagnosis, Phase, ServerStatus, State
 
+_CLEAN = 3
 _KILLED = 9
+_TOLD_TO_END = 128 + signal.SIGTERM
+"""How a shell, and some programs, report that SIGTERM ended them."""
 
 
 class Ended:
@@ -24,6 +28,8 @@ class Ended:
         self._paths = paths
         self._record = record
         self._watch = watch
+        self._clean = 0
+        """Looks in a row that found nothing left."""
 
     def status(self, known: ServerStatus) -> ServerStatus:
         """Stopped, or failed with the reason.
@@ -33,7 +39,7 @@ class Ended:
         """
         record = self._record
         end, note = self._end()
-        left = tuple(who.pid for who in leftovers(record, self._paths.exit_record))
+        left = self._left()
         if left:
             note = f"{len(left)} processes of this server are left: `qwen-console down` ends them"
             return replace(known, state=State.FAILED, ours=left, note=note, diagnosis=self.cause(end))
@@ -52,6 +58,14 @@ class Ended:
             lost = "its keeper was lost: how the server ended is not on record"
             note = full_note(self._paths.state) if is_full(self._paths.state) else lost
         return replace(known, state=State.FAILED, diagnosis=self.cause(end), note=note)
+
+    def _left(self) -> tuple[int, ...]:
+        """What lives of it; what is gone does not come back, so all of /proc is not looked through for ever."""
+        if self._clean >= _CLEAN:
+            return ()
+        left = tuple(who.pid for who in leftovers(self._record, self._paths.exit_record))
+        self._clean = 0 if left else self._clean + 1
+        return left
 
     def cause(self, end: ExitRecord | None) -> Diagnosis:
         """Why it ended: by its log, by its first request, else by the way it went."""
@@ -94,11 +108,26 @@ class Ended:
                 fix="`journalctl -k | grep -i -e oom -e killed` tells which; then start it again",
                 phase=phase,
             )
+        elif end.signal == signal.SIGTERM or end.code == _TOLD_TO_END:
+            return Diagnosis(
+                cause="unknown",
+                what="the server was told to end (SIGTERM), and not by this console",
+                why="somebody's `kill`, a logout or a service manager; its log cannot know who",
+                fix="`qwen-console up` starts it again; `qwen-console doctor` tells whether a logout ends processes",
+                phase=phase,
+            )
         elif end.signal is not None:
-            why = f"signal {end.signal} ended it, sent by none of ours; its log does not say why"
+            why = f"{_signal_name(end.signal)} ended it, sent by none of ours; its log does not say why"
         else:
             why = f"it ended with code {end.code}; its log does not say why"
         return Diagnosis(cause="unknown", what="the server ended by itself", why=why, fix=fix, phase=phase)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def refused(canary: Canary, found: Diagnosis | None) -> Diagnosis:

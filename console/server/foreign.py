@@ -18,6 +18,8 @@ _DEADLINE_S = 0.4
 _AGAIN_S = 30.0
 """A listener that did not speak vLLM is asked again after so long."""
 _PRESETS_S = 60.0
+_LOOK_S = 2.0
+"""Where nobody listened, it is looked again after so long: a console looks every second, for days."""
 _FAMILY = "vllm"
 _Address = tuple[str, int, str | None]
 """Host, port, key."""
@@ -28,15 +30,20 @@ def foreign_status(endpoint: Endpoint) -> ServerStatus:
     health, models, version = _ask_all(endpoint, ("/health", "/v1/models", "/version"))
     answered = [one for one in (health, models, version) if not isinstance(one, EndpointError)]
     if not answered:
-        why = health.why if isinstance(health, EndpointError) else "no answer"
-        return ServerStatus(State.STOPPED, url=endpoint.url, note=why)
+        errors = [one for one in (health, models, version) if isinstance(one, EndpointError)]
+        if any(error.kind == "timeout" for error in errors):
+            # Somebody took the connection: a busy server, or a hung one, is there all the same.
+            return ServerStatus(State.FOREIGN, url=endpoint.url, note="it does not answer in time: busy, or hung")
+        return ServerStatus(State.STOPPED, url=endpoint.url, note=errors[0].why)
     names = listed_models(models)
-    said = version.get("version") if isinstance(version, dict) else None
+    told = version.get("version") if isinstance(version, dict) else None
+    said = told if isinstance(told, str) else None
     return ServerStatus(
         State.FOREIGN,
         url=endpoint.url,
         model=names[0] if names else None,
-        version=said if isinstance(said, str) else None,
+        version=said,
+        simulated=said is not None and said.endswith("sim"),
         note=None if names else "it lists no models: the key may be missing (VLLM_API_KEY), or it is not vLLM",
     )
 
@@ -66,6 +73,8 @@ class ForeignWatch:
         self._known: tuple[float, tuple[_Address, ...]] | None = None
         self._not: dict[str, float] = {}
         """Sockets that do not speak vLLM, and when they were asked."""
+        self._nobody = -_LOOK_S
+        """When it was last seen that nobody listens."""
 
     def endpoint(self) -> Endpoint | None:
         """Where a server that is not ours answers; asks only where somebody listens at all."""
@@ -80,6 +89,8 @@ class ForeignWatch:
         return self._known[1]
 
     def _find(self) -> Endpoint | None:
+        if self._clock() - self._nobody < _LOOK_S:
+            return None
         for host, port, key in self._addresses():
             sockets = answering(host, port)
             if not sockets:
@@ -98,6 +109,7 @@ class ForeignWatch:
             found.close()
             self._not[mark] = self._clock()
         self._drop()
+        self._nobody = self._clock()
         return None
 
     def status(self) -> ServerStatus | None:

@@ -8,9 +8,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+from console.metrics.feed import MIN_WINDOW_S
 from console.server.minutes import Boot, CardMinute, Minute
 
 R = TypeVar("R", Boot, Minute, CardMinute)
+M = TypeVar("M", Minute, CardMinute)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Totals:
     prefix_hit_rate: float | None = None
     acceptance_rate: float | None = None
     generation_tokens_per_s: float | None = None
-    """The best minute."""
+    """The best minute, of those with ten seconds and more."""
     preemptions: int | None = None
     kv_used_max: float | None = None
 
@@ -84,8 +86,9 @@ def read_history(path: Path, since: float) -> History:
     except (sqlite3.Error, TypeError, ValueError) as error:
         why = "the recorder begins a new one and keeps this as history.db.torn"
         return History(problem=f"{path} cannot be read ({error}); {why}")
-    lives = list(dict.fromkeys(minute.life for minute in reversed(minutes)))
-    return History(tuple(_boot(boots.get(life), life, minutes, cards) for life in lives))
+    of_life, of_cards = _by_life(minutes), _by_life(cards)
+    lives = dict.fromkeys(minute.life for minute in reversed(minutes))
+    return History(tuple(_boot(boots.get(life), life, of_life[life], of_cards.get(life, [])) for life in lives))
 
 
 def _rows(db: sqlite3.Connection, kind: type[R], table: str, condition: str, values: tuple[Any, ...]) -> Iterator[R]:
@@ -94,18 +97,28 @@ def _rows(db: sqlite3.Connection, kind: type[R], table: str, condition: str, val
         yield kind(*row)  # SQLite has no truth values: `simulated` comes as 0 or 1
 
 
-def _boot(boot: Boot | None, life: str, minutes: Sequence[Minute], cards: Sequence[CardMinute]) -> BootHistory:
-    rows = tuple(minute for minute in minutes if minute.life == life)
-    of_cards = tuple(card for card in cards if card.life == life)
+def _by_life(rows: Iterable[M]) -> dict[str, list[M]]:
+    found: dict[str, list[M]] = {}
+    for row in rows:
+        found.setdefault(row.life, []).append(row)
+    return found
+
+
+def _boot(boot: Boot | None, life: str, rows: Sequence[Minute], of_cards: Sequence[CardMinute]) -> BootHistory:
     return BootHistory(
         boot=boot or Boot(life, None, None, None, False, rows[0].at),
         first=rows[0].at,
         last=rows[-1].at,
         totals=totals(rows),
         cards=tuple(_card(index, of_cards) for index in sorted({card.card for card in of_cards})),
-        rows=rows,
-        card_rows=of_cards,
+        rows=tuple(rows),
+        card_rows=tuple(of_cards),
     )
+
+
+def _long(row: Minute) -> bool:
+    """Whether a rate of it means anything: the last one of a life may be a second long."""
+    return row.seconds >= MIN_WINDOW_S
 
 
 def totals(rows: Sequence[Minute]) -> Totals:
@@ -126,7 +139,7 @@ def totals(rows: Sequence[Minute]) -> Totals:
         generation_tokens=_sum(row.generation_tokens for row in rows),
         prefix_hit_rate=_ratio(hits, queries),
         acceptance_rate=_ratio(_sum(row.accepted_tokens for row in rows), _sum(row.draft_tokens for row in rows)),
-        generation_tokens_per_s=_most(_ratio(row.generation_tokens, row.seconds) for row in rows),
+        generation_tokens_per_s=_most(_ratio(row.generation_tokens, row.seconds) for row in rows if _long(row)),
         preemptions=_sum(row.preemptions for row in rows),
         kv_used_max=_most(row.kv_used_max for row in rows),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from console.metrics.vllm import Counters
     from console.server.drain import Drained
 
+_MOMENT_S = 2.0
 _PATIENCE_S = 10.0
 """For a start under way to say whom it started."""
 
@@ -73,6 +75,7 @@ class Server:
         self._foreign = ForeignWatch(presets)
         self._holders = Holders(self._open_cards)
         self._observer: Observer | None = None
+        self._seen: tuple[float, frozenset[int]] = (-math.inf, frozenset())
 
     def record(self) -> ServerRecord | None:
         """The last life on record, running or not."""
@@ -84,8 +87,13 @@ class Server:
         return observer.preset if observer else None
 
     def worked(self) -> Preset | None:
-        """The last preset that became ready, as resolved, with secrets from this console's environment."""
-        return read_worked(self.paths)
+        """The last preset that was ready, as resolved; secrets from this console's environment, else the server's."""
+        return read_worked(self.paths, self.running_preset())
+
+    def running_preset(self) -> Preset | None:
+        """The preset of the server that lives now, with its secrets; `None` when none does."""
+        record = self.record()
+        return self.preset() if record and alive(record.child) else None
 
     def endpoint(self) -> Endpoint | None:
         """Where the living server of ours answers."""
@@ -161,7 +169,13 @@ class Server:
             status = self._foreign.status() or status
         if status.state is State.FAILED and probe:
             status = self._holders.told(status)
+        self._seen = (time.monotonic(), frozenset(status.ours))
         return replace(status, note=status.note or note)
+
+    def ours(self) -> frozenset[int]:
+        """Pids of the server's processes, as of the last look if that was a moment ago."""
+        at, known = self._seen
+        return known if time.monotonic() - at < _MOMENT_S else frozenset(self.status(probe=False).ours)
 
     def _without_life(self, status: ServerStatus, record: ServerRecord | None) -> ServerStatus:
         if is_held(self.paths.server_lock):
@@ -175,13 +189,16 @@ class Server:
             return ServerStatus(State.FAILED, preset=failure.preset, diagnosis=failure.diagnosis)
         return status
 
-    def start(self, preset: Preset, *, log: Path | None = None, for_run: str | None = None) -> None:
+    def start(
+        self, preset: Preset, *, log: Path | None = None, for_run: str | None = None, recorded: bool = True
+    ) -> None:
         """Start this preset's server; returns once its process runs, which is long before it is ready.
 
         Args:
             preset: what to run; port 0 takes a free one.
             log: the log file, when it is not to stand among the others.
             for_run: the id of the run that asks; anybody else is refused while a run is live.
+            recorded: whether its figures go into the history; the boots of a run have a journal of their own.
 
         Raises:
             BusyError: a server of ours lives or is being started or stopped, or a run is live.
@@ -192,7 +209,7 @@ class Server:
         if run is not None and run != for_run:
             raise busy_with(run)
         try:
-            launch(self.paths, preset, log, self._open_cards, recorded=for_run is None)
+            launch(self.paths, preset, log, self._open_cards, recorded=recorded)
         except PortInUse as error:
             write_failure(self.paths, Failure(None, preset.name, error.diagnosis))
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +22,14 @@ _SECRETS = ("VLLM_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 _HIDDEN = "•••"
 _SHORTEST_SECRET = 4
 """A shorter "secret" would black out half of the log and hide nothing."""
+
+
+_OWN_LOOK = re.compile(r'"GET /(?:metrics|health|sim/gpus|version|v1/models)\b[^"]*" 200')
+
+
+def is_own_look(line: str) -> bool:
+    """Whether it is an access line of what our own consoles and recorder ask all the time."""
+    return "GET /" in line and _OWN_LOOK.search(line) is not None
 
 
 def new_log(paths: Paths, preset: str) -> Path:

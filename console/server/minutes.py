@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 VERSION = 1
 KEPT_MINUTES = 100_000
@@ -77,6 +78,8 @@ class CardMinute:
     temp_max_c: int | None = None
 
 
+Row = TypeVar("Row", Minute, CardMinute)
+
 _TABLES: Mapping[str, tuple[type, str]] = {
     "boots": (Boot, "life"),
     "minutes": (Minute, "at, life"),
@@ -95,6 +98,8 @@ class Store:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._db: sqlite3.Connection | None = None
+        self.problem: str | None = None
+        """Why the last minute could not be written."""
 
     def keep(self, boot: Boot, minute: Minute, cards: Iterable[CardMinute]) -> bool:
         """Write one minute; `False` where the disk does not take it, which costs that minute and no more."""
@@ -102,15 +107,25 @@ class Store:
             db = self._open()
             with db:
                 _put(db, "boots", boot)
-                _put(db, "minutes", minute)
+                _put(db, "minutes", _with(minute, _there(db, minute)))
                 for card in cards:
-                    _put(db, "cards", card)
-        except (sqlite3.Error, OSError) as error:
+                    _put(db, "cards", _with(card, _there(db, card)))
+        except (sqlite3.Error, OSError, OverflowError) as error:
             self.close()
+            self.problem = str(error)
             if _is_torn(error):
                 move_aside(self._path)
             return False
+        self.problem = None
         return True
+
+    def knows(self, life: str) -> bool:
+        """Whether there are minutes of this life already."""
+        try:
+            return self._open().execute("SELECT 1 FROM boots WHERE life = ?", (life,)).fetchone() is not None
+        except (sqlite3.Error, OSError):
+            self.close()
+            return False
 
     def forget(self) -> None:
         """Drop what is older than the newest `KEPT_MINUTES` minutes."""
@@ -149,7 +164,10 @@ class _OtherVersionError(sqlite3.DatabaseError):
 
 def _is_torn(error: Exception) -> bool:
     """Whether the file itself is no use; a full disk or a busy file is another matter."""
-    return isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
+    if isinstance(error, sqlite3.OperationalError):
+        # Of a file that could be opened for writing these say that its tables or its header are not as we write them.
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_READONLY)
+    return isinstance(error, sqlite3.DatabaseError)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -173,9 +191,39 @@ def _connect(path: Path) -> sqlite3.Connection:
     return db
 
 
+def _there(db: sqlite3.Connection, row: Row) -> Row | None:
+    """What the file has of that minute already: a clock that was set back comes by twice, a recorder starts again."""
+    kind = type(row)
+    table, key = next((name, key.split(", ")) for name, (known, key) in _TABLES.items() if known is kind)
+    columns = ", ".join(field.name for field in fields(kind))
+    where = " AND ".join(f"{name} = ?" for name in key)
+    found = db.execute(f"SELECT {columns} FROM {table} WHERE {where}", [getattr(row, name) for name in key]).fetchone()
+    return None if found is None else kind(*found)
+
+
+def _with(row: Row, there: Row | None) -> Row:
+    """Both parts of a minute as one: counts and sums add up, peaks stay peaks, means of looks are averaged."""
+    if there is None:
+        return row
+    parts: dict[str, list[float]] = {
+        field.name: [value for one in (there, row) if (value := getattr(one, field.name)) is not None]
+        for field in fields(row)
+        if field.name not in ("at", "life", "card")
+    }
+    joined: dict[str, Any] = {name: _joined(name, values) for name, values in parts.items() if values}
+    return replace(row, **joined)
+
+
+def _joined(name: str, values: Sequence[float]) -> float:
+    if "max" in name or "peak" in name:
+        return max(values)
+    return sum(values) / len(values) if name.endswith(("_per_s", "power_w")) else sum(values)
+
+
 def _put(db: sqlite3.Connection, table: str, row: Boot | Minute | CardMinute) -> None:
-    marks = ", ".join("?" * len(fields(row)))
-    db.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", astuple(row))
+    names = [field.name for field in fields(row)]
+    marks = ", ".join("?" * len(names))
+    db.execute(f"INSERT OR REPLACE INTO {table} ({', '.join(names)}) VALUES ({marks})", astuple(row))
 
 
 def move_aside(path: Path) -> None:

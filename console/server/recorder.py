@@ -7,28 +7,29 @@ and none of what only screens need.
 from __future__ import annotations
 
 import ctypes
-import http.client
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-from console.endpoint import Endpoint, EndpointError, Reply
 from console.errors import ConsoleError
 from console.gpu.sample import GpuReport, GpuSample, GpuSource
 from console.gpu.source import open_source
 from console.metrics import vllm
 from console.metrics.exposition import parse
-from console.metrics.span import Span, restarted
+from console.metrics.span import Span, of_several_tokens, restarted
 from console.metrics.vllm import Counters
+from console.metrics.window import prompt_split
 from console.server.minutes import Boot, CardMinute, Minute, Store, history_path
+from console.server.plain_endpoint import PlainEndpoint
 from console.server.sockets import url_of
-from console.server.state import ServerRecord, read_json, read_server
+from console.server.state import SCHEMA, ServerRecord, read_json, read_server, recorder_path, write_json
 
 LOOK_EVERY_S = 15.0
 START_EVERY_S = 2.0
@@ -40,27 +41,6 @@ _PROOF_S = 120.0
 _LINK_REST_S = 5.0
 """Counting every byte over the links takes more time than everything else here."""
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
-
-
-class PlainEndpoint(Endpoint):
-    """The same door without the HTTP library of the console, which takes more memory than everything else here."""
-
-    def _send(self, method: str, path: str, body: object, deadline: float, limit: int) -> Reply:
-        del body  # nothing is sent from here
-        parts = urlsplit(self.url)
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        connection = kind(parts.hostname or "", parts.port, timeout=deadline)
-        try:
-            connection.request(method, path, headers={"authorization": f"Bearer {self.key}"} if self.key else {})
-            response = connection.getresponse()
-            text = response.read(limit + 1)
-        except (OSError, http.client.HTTPException) as error:
-            raise EndpointError("refused", self.url + path, str(error)) from None
-        finally:
-            connection.close()
-        if len(text) > limit:
-            raise EndpointError("too-big", self.url + path, f"the answer is larger than {limit:,} bytes")
-        return Reply(response.status, text.decode("utf-8", errors="replace"))
 
 
 @dataclass(slots=True)
@@ -112,6 +92,16 @@ class Recorder:
         self._running: int | None = None
         self._written = 0
 
+    @property
+    def problem(self) -> str | None:
+        """Why minutes get lost now."""
+        return self._store.problem
+
+    @property
+    def continues(self) -> bool:
+        """Whether a recorder before this one has written minutes of this life."""
+        return self._store.knows(self.boot.life)
+
     def base(self, page: Counters) -> None:
         """Count from this page on."""
         self._old = page
@@ -127,8 +117,11 @@ class Recorder:
                 self._cards.setdefault(card.index, _CardSum()).add(card)
         if page is None:
             return
-        if self._old is None or restarted(self._old, page):
+        if self._old is not None and restarted(self._new or self._old, page):
+            # What the former process did in this minute is kept; the new one is counted from here.
+            self.close()
             self._old = page
+        self._old = self._old or page
         self._new = page
         self._kv, self._running = _larger(self._kv, page.kv_used), _larger(self._running, page.running)
 
@@ -147,7 +140,9 @@ class Recorder:
 
 def _minute(span: Span, at: int, life: str, kv: float | None, running: int | None) -> Minute:
     assert span.old is not None
-    ttft, tpot, itl = (span.histogram(name) for name in ("ttft", "tpot", "itl"))
+    ttft, itl = span.histogram("ttft"), span.histogram("itl")
+    tpot = of_several_tokens(span.histogram("tpot"), span.histogram("request_generation"))
+    cached, computed = prompt_split(span)
     return Minute(
         at=at,
         life=life,
@@ -160,8 +155,8 @@ def _minute(span: Span, at: int, life: str, kv: float | None, running: int | Non
         itl_n=int(itl.count) if itl else None,
         itl_s=itl.sum if itl else None,
         prompt_tokens=span.count("prompt_tokens"),
-        cached_tokens=span.count("cached_tokens"),
-        computed_tokens=span.count("computed_tokens"),
+        cached_tokens=cached,
+        computed_tokens=computed,
         generation_tokens=span.count("generation_tokens"),
         prefix_queries=span.count("prefix_queries") if span.new.facts.prefix_caching is not False else None,
         prefix_hits=span.count("prefix_hits") if span.new.facts.prefix_caching is not False else None,
@@ -190,9 +185,10 @@ class Watch:
         simulated = bool(raw.get("simulated"))
         # The processes are of no interest here: only sizes and rates are kept.
         self._cards: GpuSource = open_source(self._endpoint if simulated else None, frozenset, rest_s=_LINK_REST_S)
-        boot = Boot(record.life, raw.get("name"), None, None, simulated, int(clock()))
+        boot = Boot(record.life, raw.get("name"), None, None, simulated, _unix(record.started, clock()))
         self._recorder = Recorder(boot, Store(history_path(state)))
         self._answers_since: float | None = None
+        self._told: str | None = None
         self._proved = False
 
     @property
@@ -205,11 +201,24 @@ class Watch:
         page = self._page()
         if page is not None and self._may_record(page):
             self._recorder.see(page, self._cards.read(), self._clock())
+            self._tell(self._recorder.problem)
 
     def close(self) -> None:
         """Write what there is of the minute under way."""
         self._recorder.close()
         self._cards.close()
+
+    def _tell(self, problem: str | None) -> None:
+        """Say that minutes get lost, once; and no more when they do not."""
+        if problem == self._told:
+            return
+        self._told, path = problem, recorder_path(self._state / "server.json")
+        with suppress(OSError):
+            if problem is None:
+                path.unlink(missing_ok=True)
+            else:
+                note = f"the history cannot be written ({problem}): minutes get lost, the server goes on"
+                write_json(path, {"schema": SCHEMA, "life": self._record.life, "note": note})
 
     def _page(self) -> Counters | None:
         try:
@@ -233,7 +242,8 @@ class Watch:
         self._recorder.boot = Boot(
             old.life, old.preset, told.get("version"), told.get("model"), old.simulated, old.started
         )
-        self._recorder.base(self._baseline(page) if proved else page)
+        # A recorder that died before this one has written minutes: what it counted must not be counted again.
+        self._recorder.base(self._baseline(page) if proved and not self._recorder.continues else page)
         return True
 
     def _baseline(self, page: Counters) -> Counters:
@@ -244,6 +254,13 @@ class Watch:
             return vllm.read(parse(path.read_text()), time.monotonic() - age)
         except (OSError, ConsoleError):
             return page
+
+
+def _unix(utc: str, otherwise: float) -> int:
+    try:
+        return int(datetime.fromisoformat(utc).timestamp())
+    except ValueError:
+        return int(otherwise)
 
 
 def _end_with(parent: int) -> bool:

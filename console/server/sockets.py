@@ -61,12 +61,16 @@ def bind_problem(host: str, port: int) -> OSError | None:
 def listeners(port: int) -> list[Listener]:
     """Every socket of this machine that listens on this port."""
     found = []
+    sign = f":{port:04X} "
     for table in ("tcp", "tcp6"):
         try:
-            lines = Path(f"/proc/net/{table}").read_text().splitlines()[1:]
+            text = Path(f"/proc/net/{table}").read_text()
         except OSError:
             continue
-        for line in lines:
+        # Of a machine's thousands of lines only those that name the port are taken apart.
+        for line in text.splitlines()[1:] if sign in text else ():
+            if sign not in line:
+                continue
             fields = line.split()
             address, _, number = fields[1].rpartition(":")
             if fields[3] == _LISTEN and int(number, 16) == port:

@@ -49,9 +49,10 @@ def command_path(preset: Preset) -> str:
     """The absolute path of the command's first word: as given, else from PATH, else beside our interpreter.
 
     Raises:
-        UsageError: a container's command.
+        UsageError: a container's command, or a variable of the preset is not set.
         ConsoleError: there is no such command.
     """
+    preset.see_whole()
     for word in preset.command:
         if Path(word).name in _CONTAINERS:
             raise UsageError(

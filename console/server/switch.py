@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from console.errors import ConsoleError
 from console.presets import Preset
+from console.server.keeping_secrets import keep_secrets
 from console.server.life import Server
 from console.server.run_lock import busy_with, run_is_live
 from console.server.start import command_path
@@ -69,6 +70,7 @@ def switch(
     """
     if run_id := run_is_live(server.paths):
         raise busy_with(run_id)
+    preset = with_secrets(server, preset, say)
     command_path(preset)
     back = way_back(server, preset)
     stopped = stop_before(server, preset, say)
@@ -80,6 +82,14 @@ def switch(
     for last in server.follow_start():
         tell(last)
     return Switched(last, stopped, None if last.state is State.READY else back)
+
+
+def with_secrets(server: Server, preset: Preset, say: Callable[[str], None]) -> Preset:
+    """The preset with the running server's secrets where this console has none; says which."""
+    kept, names = keep_secrets(preset, server.running_preset())
+    if names:
+        say(f"{', '.join(names)}: not set here, the running server's is kept")
+    return kept
 
 
 def stop_before(server: Server, preset: Preset, say: Callable[[str], None]) -> StopReport | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from pathlib import Path
 
 from console.paths import Paths
 from console.presets import Preset
+from console.server.keeping_secrets import from_record
 from console.server.state import SCHEMA, read_json, write_json
 
 
@@ -22,12 +22,12 @@ def keep_worked(paths: Paths, preset: Preset) -> None:
         write_json(worked_file(paths), {"schema": SCHEMA, "preset": preset.to_json()})
 
 
-def read_worked(paths: Paths) -> Preset | None:
-    """The last preset that became ready, secrets from this console's environment."""
+def read_worked(paths: Paths, running: Preset | None) -> Preset | None:
+    """The last preset that became ready, secrets from this console's environment, else from the running server."""
     raw, _ = read_json(worked_file(paths))
     if raw is None:
         return None
     try:
-        return Preset.from_json(raw["preset"], os.environ)
+        return from_record(raw["preset"], running)
     except (KeyError, TypeError, ValueError, AttributeError):
         return None

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from console.endpoint import Endpoint, free_port
+from console.presets import Preset
 from console.server.foreign import ForeignWatch, foreign_status, speaks_vllm
 from console.server.life import Server
+from console.server.state import ServerRecord
 from console.server.status import State
-from tests.contract.life_house import House, open_house, stranger
+from tests.contract.life_house import House, open_house, stranger, until
 
 
 @pytest.fixture
@@ -80,6 +82,7 @@ def test_it_is_found_on_a_presets_port_and_gone_when_it_is(house: House) -> None
     server = Server(house.paths, presets=lambda: [preset])
     assert server.status().state is State.STOPPED
     with speaking(preset.server.port, {"/v1/models": VLLM, "/metrics": GUARDED}) as url:
+        until(lambda: server.status().state is State.FOREIGN)
         status = server.status()
         assert (status.state, status.url, status.model, status.pid) == (State.FOREIGN, url, "m", None)
         watched = server.watched()
@@ -100,6 +103,46 @@ def test_what_is_not_vllm_is_asked_once_in_a_while(house: House) -> None:
         now[0] += 31
         watch.endpoint()
         assert (first, len(asked)) == (2, 4)
+
+
+def test_where_nobody_listens_it_is_not_looked_every_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, now = list[int](), [0.0]
+
+    def nobody(_host: str, port: int) -> list[object]:
+        looks.append(port)
+        return []
+
+    monkeypatch.setattr("console.server.foreign.answering", nobody)
+    watch = ForeignWatch(lambda: [Preset("p", "m")], lambda: now[0])
+    for tenth in range(50):
+        now[0] = tenth / 10
+        assert watch.endpoint() is None
+    assert len(looks) == 3
+
+
+def test_what_has_ended_is_not_searched_for_for_ever(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An idle console looks every second, for days; what is gone does not come back."""
+    house.up()
+    house.server.stop()
+    looks = list[str]()
+
+    def nothing(record: ServerRecord, _path: Path) -> tuple[object, ...]:
+        looks.append(record.life)
+        return ()
+
+    monkeypatch.setattr("console.server.ended.leftovers", nothing)
+    assert {house.server.status(probe=False).state for _ in range(20)} == {State.STOPPED}
+    assert len(looks) <= 3
+
+
+def test_the_cards_ask_for_our_processes_and_no_new_look_is_made(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    ready = house.up()
+    seen = house.server.status()
+    monkeypatch.setattr(house.server, "status", lambda **_words: pytest.fail("a second look at all of /proc"))
+    assert house.server.ours() == frozenset(seen.ours) >= {ready.pid}
+    monkeypatch.undo()
+    house.server.stop()
+    assert house.another().ours() == frozenset()
 
 
 def test_ours_is_never_called_foreign(house: House) -> None:

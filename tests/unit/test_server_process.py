@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,6 +39,10 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
         [sys.executable, "-c", _SLEEP], env={**os.environ, MARKER: "life-1"}, start_new_session=True
     )
     try:
+        # While the kernel sets a new program up its environment reads as empty.
+        end = time.monotonic() + 30
+        while not environ(process.pid) and time.monotonic() < end:
+            time.sleep(0.01)
         yield process
     finally:
         process.kill()
