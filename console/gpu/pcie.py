@@ -17,6 +17,8 @@ _WIDEST = 16 * _LANE_BYTES_PER_S[5]
 _SAMPLE_EVERY_S = 1.0
 _SAMPLE_STALE_S = 5.0
 _SHORTEST_SPAN_S = 0.02
+_ROOM, _BURST_BYTES = 1.5, 64e6
+"""How much a counter may seem to be ahead of the link: it is set in steps, and stamps are taken around the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class ByteCounter:
     """
 
     def __init__(self, link: float) -> None:
+        self._link = link
         self._safe_s = WRAP / link
         self._last: tuple[int, float] | None = None
         self._total = 0
@@ -57,11 +60,15 @@ class ByteCounter:
         if before is None:
             self._mark = (self._total, at)
             return
-        step = raw - before[0]
-        if (self._wide and step < 0) or (not self._wide and at - before[1] >= self._safe_s):
+        step, span = raw - before[0], at - before[1]
+        if step < 0 and not self._wide:
+            step += WRAP
+        # More than the link can carry: the counter was set back, with the driver or the card.
+        impossible = step < 0 or step > _ROOM * self._link * span + _BURST_BYTES
+        if impossible or (not self._wide and span >= self._safe_s):
             self._mark = (self._total, at)
             return
-        self._total += step if step >= 0 else step + WRAP
+        self._total += step
 
     def rate(self) -> float | None:
         """Bytes a second since the last call that had something to measure; `None` before the first span."""

@@ -24,14 +24,14 @@ class SimSource:
     """Looks at the cards of `qwen-console sim`.
 
     Args:
-        endpoint: the stand-in engine.
+        endpoint: the stand-in engine; `None` while there is none.
         ours: the pids of our server's processes, asked at each look.
         clock: monotonic seconds.
     """
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        endpoint: Endpoint | None,
         ours: Callable[[], frozenset[int]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -41,6 +41,8 @@ class SimSource:
 
     def read(self) -> GpuReport:
         """Look once; without the stand-in engine there are no cards, and a sentence says so."""
+        if self._endpoint is None:
+            return GpuReport(at=self._clock(), problem=_ABSENT)
         try:
             page = self._endpoint.get_json("/sim/gpus", deadline=1.0)
         except EndpointError:

@@ -30,7 +30,9 @@ def seen_by(cards: Sequence[GpuSample], env: Mapping[str, str]) -> tuple[bool | 
             seen.add(int(word))
             continue
         named = [i for i, card in enumerate(cards) if card.uuid and word and card.uuid.startswith(word)]
-        if word.startswith("MIG") and any(card.uuid is None for card in cards):
+        # A slice of a card is named by an id of its own, and a card that is lost may have lost its id.
+        nameless = not named and word.startswith("GPU-") and any(card.uuid is None for card in cards)
+        if word.startswith("MIG") or nameless:
             return (None,) * len(cards)
         if len(named) != 1:
             break

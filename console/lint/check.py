@@ -10,6 +10,7 @@ from console.memory import MemoryPlan, UnknownShape, plan, read_shape
 from console.memory.files import ModelFiles
 from console.presets import Preset
 from console.presets.source import nearest
+from console.presets.values import plain
 
 _ORDER = tuple(Weight)
 _SHORTEST = 6
@@ -17,7 +18,7 @@ _SHORTEST = 6
 
 def lint(preset: Preset, ground: Ground) -> tuple[Finding, ...]:
     """What is known to go wrong with this preset, the worst first."""
-    case = Case(preset, ground, preset.args)
+    case = Case(preset, ground, plain(preset.args))
     found = [finding for rule in RULES for finding in rule(case)]
     found += _unknown_flags(case)
     return tuple(sorted(found, key=lambda finding: _ORDER.index(finding.weight)))
@@ -67,4 +68,4 @@ def memory_plan(preset: Preset, files: ModelFiles | None) -> tuple[MemoryPlan | 
         given = int(float(cpu) * 1024**3) if cpu else None
     except ValueError:
         given = None
-    return plan(shape, preset.args, cpu=cpu is not None, kv_bytes=given), shape.hybrid, None
+    return plan(shape, plain(preset.args), cpu=cpu is not None, kv_bytes=given), shape.hybrid, None

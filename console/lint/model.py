@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -9,6 +10,7 @@ from typing import Any
 
 from console.memory import MemoryPlan
 from console.presets import Preset
+from console.presets.values import whole
 
 
 class Weight(StrEnum):
@@ -63,8 +65,13 @@ class Case:
 
     def number(self, name: str) -> int | None:
         """A flag's value where it is a whole number."""
-        value = self.args.get(name)
-        return value if isinstance(value, int) and not isinstance(value, bool) else None
+        return whole(self.args.get(name))
+
+    @property
+    def version(self) -> tuple[int, ...]:
+        """The installed version's first two numbers; empty where it is not known."""
+        found = re.match(r"(\d+)\.(\d+)", self.ground.version or "")
+        return (int(found[1]), int(found[2])) if found else ()
 
     @property
     def ranks(self) -> int:
@@ -80,7 +87,13 @@ class Case:
     def drafts(self) -> int:
         """Draft tokens a step; 0 without speculation."""
         spec = self.preset.speculative
-        return int(spec.get("num_speculative_tokens") or 1) if spec else 0
+        return (whole(spec.get("num_speculative_tokens")) or 1) if spec else 0
+
+    @property
+    def mtp(self) -> int:
+        """Draft tokens a step of an MTP head; 0 with another kind of drafter."""
+        spec = self.preset.speculative
+        return self.drafts if spec and "mtp" in str(spec.get("method") or "mtp").lower() else 0
 
     @property
     def prefix(self) -> bool:

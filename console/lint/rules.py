@@ -66,7 +66,7 @@ def container(case: Case) -> Iterator[Finding]:
 
 def mtp_prefix_async(case: Case) -> Iterator[Finding]:
     """Three features that are each fine and crash together."""
-    if not (case.drafts and case.prefix) or case.flag("async-scheduling") is False:
+    if not (case.mtp and case.prefix) or case.flag("async-scheduling") is False:
         return
     if case.on_cpu:
         yield Finding(
@@ -90,13 +90,13 @@ def mtp_prefix_async(case: Case) -> Iterator[Finding]:
 
 def many_drafts(case: Case) -> Iterator[Finding]:
     """More draft tokens than this family bears."""
-    if case.drafts < _CRASHES_FROM:
+    if case.mtp < _CRASHES_FROM:
         return
     yield Finding(
         "mtp-n-too-large",
         Weight.BAD if case.hybrid else Weight.LOOK,
         "speculative-config",
-        f"{case.drafts} draft tokens a step",
+        f"{case.mtp} draft tokens a step",
         f"{_CRASHES_FROM} and more are reported to crash this family, and late positions are rarely accepted",
         "num_speculative_tokens: 2 or 3; `qwen-console ab mtp --arms 1,2,3` measures them",
     )
@@ -105,7 +105,7 @@ def many_drafts(case: Case) -> Iterator[Finding]:
 def mtp_long_context(case: Case) -> Iterator[Finding]:
     """Acceptance may be lost for good at one position."""
     length = case.number("max-model-len")
-    if case.drafts and length is not None and length > 32_768:
+    if case.mtp and length is not None and length > 32_768:
         yield Finding(
             "mtp-beyond-32k",
             Weight.INFO,

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from console.lint.model import Case, Finding, Rule, Weight
 
 _BIG_BUDGET = 4096
+_TAKES_SMALL_BUDGETS = (0, 27)
+"""The first vLLM known to start with a budget below a cache block."""
 _STARVE = "align mode prefills in whole cache blocks"
 
 
@@ -20,10 +22,10 @@ def budget_against_block(case: Case) -> Iterator[Finding]:
     if not effective:
         yield Finding(
             "chunk-below-block",
-            Weight.BAD,
+            Weight.LOOK if case.version >= _TAKES_SMALL_BUDGETS else Weight.BAD,
             "max-num-batched-tokens",
             f"the chunk budget of {budget} is smaller than a cache block of {block} tokens{source}",
-            f"{_STARVE}; vLLM up to 0.22 refuses to start, later ones prefill by other steps or starve",
+            f"{_STARVE}; vLLM up to 0.22 refuses to start, from 0.27 on it runs with other steps",
             f"max-num-batched-tokens: {block + (case.number('max-num-seqs') or 1) * (1 + case.drafts)} or more",
         )
         return

@@ -59,17 +59,37 @@ def plan(shape: ModelShape, args: Mapping[str, Any], *, cpu: bool = False, kv_by
     ranks = int(args.get("tensor-parallel-size") or 1)
     if int(args.get("pipeline-parallel-size") or 1) > 1:
         return MemoryPlan(unknown=("pipeline parallelism",))
-    spec = args.get("speculative-config")
-    drafts = int(spec.get("num_speculative_tokens") or 0) if isinstance(spec, Mapping) else 0
+    drafts = _drafts(args)
     token = 2 * max(1, shape.kv_heads // ranks) * shape.head_dim * width
     state = _state_bytes(shape, ranks, drafts)
     block = _block(args, token, state, cpu)
     known = MemoryPlan(
         block_tokens=block,
-        kv_bytes_per_token=token * (shape.attention_layers + (shape.draft_layers if drafts else 0)),
+        kv_bytes_per_token=token * (shape.attention_layers + _draft_layers(shape, args)),
         state_bytes_per_request=state * shape.linear.layers if shape.linear else None,
     )
     return _filled(known, shape, args, token, drafts, kv_bytes)
+
+
+def _drafts(args: Mapping[str, Any]) -> int:
+    """Draft tokens a step; an MTP head yields one where the number is left out."""
+    spec = args.get("speculative-config")
+    return int(spec.get("num_speculative_tokens") or 1) if isinstance(spec, Mapping) else 0
+
+
+def _draft_layers(shape: ModelShape, args: Mapping[str, Any]) -> int:
+    """Layers that a drafter adds to the cache; one that looks its drafts up in the text has none."""
+    spec = args.get("speculative-config")
+    known = isinstance(spec, Mapping) and spec.get("method") not in ("ngram", "suffix")
+    return shape.draft_layers if known else 0
+
+
+def _length(args: Mapping[str, Any], shape: ModelShape) -> int | None:
+    """The context; `None` where vLLM takes what fits."""
+    given = args.get("max-model-len")
+    if given is None:
+        return shape.max_len
+    return given if isinstance(given, int) and given > 0 else None
 
 
 def _kv_width(args: Mapping[str, Any]) -> int | None:
@@ -99,18 +119,20 @@ def _filled(
 ) -> MemoryPlan:
     """The plan with what depends on the size of the cache and on prefix caching."""
     size = _bytes(args.get("kv-cache-memory-bytes")) or kv_bytes
-    length = args.get("max-model-len") if isinstance(args.get("max-model-len"), int) else shape.max_len
+    length = _length(args, shape)
     mode = _mamba_mode(shape, args)
     block = known.block_tokens or 1
     unknown: list[str] = []
     if size is None:
         unknown.append("the size of the KV cache is found by profiling at the start (`kv-cache-memory-bytes` pins it)")
+    if length is None:
+        unknown.append("the context is what fits, found at the start (`max-model-len` sets it)")
     if shape.hybrid and mode is None:
         unknown.append("whether prefix caching is on is left to vLLM")
     alone, beside = _chunks(args, block, mode, drafts)
     blocks = concurrency = None
     if size is not None and length is not None and (mode is not None or not shape.hybrid):
-        attention = shape.attention_layers + (shape.draft_layers if drafts else 0)
+        attention = shape.attention_layers + _draft_layers(shape, args)
         blocks, needed = _pool(shape, attention, size // (block * token), ceil(length / block), mode, drafts)
         concurrency = blocks / needed
     return MemoryPlan(

@@ -97,7 +97,7 @@ def _whole_lines(text: str) -> tuple[list[str], str]:
 
 
 def _name_of(line: str) -> str:
-    return line.partition("{")[0].partition(" ")[0]
+    return line.partition("{")[0].partition(" ")[0].partition("\t")[0]
 
 
 def _cut_name(line: str) -> bool:
@@ -110,7 +110,7 @@ def _samples(lines: list[str]) -> Iterator[tuple[str, Sample]]:
         raise _not_metrics(f"it has more than {LIMIT_SAMPLES:,} series", "check that the address is vLLM's")
     try:
         for line in lines:
-            head, _, number = line.rpartition(" ")
+            head, number = _halves(line)
             name, labels = _head(head)
             value = float(number) if "_" not in number else math.nan
             yield name, Sample(labels, value if math.isfinite(value) else None)
@@ -118,6 +118,18 @@ def _samples(lines: list[str]) -> Iterator[tuple[str, Sample]]:
         raise _not_metrics(
             f"it is not Prometheus text: {str(error)[:120]}", "check that the address is vLLM's"
         ) from None
+
+
+def _halves(line: str) -> tuple[str, str]:
+    """Name with labels, and the value; a timestamp behind it, which some proxies add, is left out."""
+    name, brace, labels = line.rpartition("}")
+    if not brace:
+        name, *numbers = line.split()
+    else:
+        numbers = labels.split()
+    if len(numbers) not in (1, 2) or (len(numbers) == 2 and not numbers[1].lstrip("-").isdecimal()):
+        raise ValueError(f"no number, or more than one, on the line {line[:80]!r}")
+    return name + brace, numbers[0]
 
 
 @lru_cache(maxsize=_KEPT_HEADS)

@@ -32,6 +32,18 @@ def kept_page(text: str | None) -> Counters | None:
         return None
 
 
+def _no_page(url: str, status: int) -> MetricsError:
+    """What another answer than 200 means."""
+    why, fix = "the server is up, but gives no metrics", "check that the address is vLLM's"
+    if status in (401, 403):
+        why, fix = "the server wants a key, or another one", "give it the key: VLLM_API_KEY"
+    elif status >= 500:
+        why, fix = "the web server answers, and what stands behind it does not", "look at the server's log"
+    elif 300 <= status < 400:
+        why = "it points to another address"
+    return MetricsError(f"{url} answered {status}", why, fix)
+
+
 class Feed:
     """Scrapes one endpoint; bounded memory, one caller at a time.
 
@@ -77,11 +89,7 @@ class Feed:
         reply = self._endpoint.get("/metrics")
         answered = self._clock()
         if reply.status != 200:
-            raise MetricsError(
-                f"{self._endpoint.url}/metrics answered {reply.status}",
-                "the server is up, but gives no metrics",
-                "check that the address is vLLM's and that its key is right",
-            )
+            raise _no_page(f"{self._endpoint.url}/metrics", reply.status)
         return vllm.read(parse(reply.text), at=(asked + answered) / 2)
 
     def update(self) -> Reading:

@@ -37,6 +37,7 @@ HISTOGRAMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "decode": ("vllm:request_decode_time_seconds",),
         "prefill_computed": ("vllm:request_prefill_kv_computed_tokens",),
         "request_prompt": ("vllm:request_prompt_tokens",),
+        "request_generation": ("vllm:request_generation_tokens",),
     }
 )
 
@@ -51,7 +52,7 @@ CREATED = ("vllm:generation_tokens_created", "vllm:prompt_tokens_created")
 PROCESS_START = "process_start_time_seconds"
 HTTP = "http_requests_total"
 """Counted by the web server in front of the engine, by `status` such as `2xx`."""
-QUANTILES = ("ttft", "itl", "tpot", "e2e", "queue")
+QUANTILES = ("ttft", "itl", "tpot", "e2e", "queue", "request_generation")
 """Histograms whose buckets are read; of the others the mean is enough."""
 
 WANTED = frozenset(

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Distribution:
     """A latency over a window, in seconds.
 
-    `mean` is exact (Δsum / Δcount). A quantile is given only where its histogram bucket is narrower than a quarter of
-    its value; otherwise it is `None` and its bounds say what is known.
+    `mean` is exact (Δsum / Δcount). Of a quantile a histogram knows the bounds; an estimate within them is given only
+    where they are closer than a quarter of it, and is `None` otherwise. One sample is known exactly: no bounds.
     """
 
     n: int = 0

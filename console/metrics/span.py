@@ -10,10 +10,13 @@ from console.metrics.reading import Distribution
 from console.metrics.vllm import Counters, Histogram
 
 NARROW = 0.25
-"""A quantile is given where its bucket is narrower than this part of the value."""
+"""A quantile is estimated where its bucket is narrower than this part of the value."""
 
 _SAME_START_S = 1.0
 """No server starts anew this soon; less is a start time derived from clocks that are read anew each time."""
+
+_TREMBLE = 1e-9
+"""Part of a sum of floats that is no difference."""
 
 _MONOTONIC = (
     "requests_finished",
@@ -26,7 +29,18 @@ _MONOTONIC = (
     "spec_draft_tokens",
     "spec_accepted_tokens",
 )
-_HISTOGRAMS = ("ttft", "itl", "tpot", "e2e", "queue", "prefill", "decode", "prefill_computed", "request_prompt")
+_HISTOGRAMS = (
+    "ttft",
+    "itl",
+    "tpot",
+    "e2e",
+    "queue",
+    "prefill",
+    "decode",
+    "prefill_computed",
+    "request_prompt",
+    "request_generation",
+)
 
 
 def restarted(old: Counters, new: Counters) -> bool:
@@ -34,7 +48,12 @@ def restarted(old: Counters, new: Counters) -> bool:
     for before, after in ((old.process_started, new.process_started), (old.created, new.created)):
         if before is not None and after is not None and abs(after - before) > _SAME_START_S:
             return True
-    return any(after < before for before, after in _comparable(old, new))
+    return any(_fell(before, after) for before, after in _comparable(old, new))
+
+
+def _fell(before: float, after: float) -> bool:
+    """Whether a counter went back; the sum over several processes trembles in its last digits."""
+    return after < before - _TREMBLE * max(1.0, before)
 
 
 def _comparable(old: Counters, new: Counters) -> Iterator[tuple[float, float]]:
@@ -46,6 +65,10 @@ def _comparable(old: Counters, new: Counters) -> Iterator[tuple[float, float]]:
         before, after = getattr(old, name), getattr(new, name)
         if before is not None and after is not None and _same_shape(old, new, name):
             yield before.count, after.count
+            yield before.sum, after.sum
+            if [bound for bound, _ in before.buckets] == [bound for bound, _ in after.buckets]:
+                # A server that has done more since its start than the former one did is told by what it did otherwise.
+                yield from ((low[1], high[1]) for low, high in zip(before.buckets, after.buckets, strict=True))
 
 
 def _same_shape(old: Counters, new: Counters, name: str) -> bool:
@@ -77,9 +100,9 @@ class Span:
         before: Histogram | None = getattr(self.old, name)
         if before is None or after is None or not _same_shape(self.old, self.new, name):
             return None
-        if after.count < before.count or after.sum < before.sum:
+        if after.count < before.count or _fell(before.sum, after.sum):
             return None
-        return Histogram(_bucket_rise(before, after), after.count - before.count, after.sum - before.sum)
+        return Histogram(_bucket_rise(before, after), after.count - before.count, max(0.0, after.sum - before.sum))
 
     def per_position(self) -> tuple[int, ...] | None:
         """Accepted tokens at each draft position."""
@@ -101,6 +124,23 @@ def _bucket_rise(before: Histogram, after: Histogram) -> tuple[tuple[float, floa
     return rises if rising and rises and rises[0][1] >= 0 else ()
 
 
+def of_several_tokens(tpot: Histogram | None, answers: Histogram | None) -> Histogram | None:
+    """Times per output token without those of one-token answers: they have none, and vLLM counts them as 0 s.
+
+    Args:
+        tpot: time per output token of the requests that ended.
+        answers: generated tokens of the same requests; without them a sum of 0 is all that can be told.
+    """
+    if tpot is None or tpot.sum <= 0:
+        return None
+    single = next((count for bound, count in answers.buckets if bound == 1), 0.0) if answers else 0.0
+    if answers is None or answers.count != tpot.count or not 0 < single < tpot.count:
+        return tpot
+    # They all stand in the lowest bucket.
+    buckets = tuple((bound, count - single) for bound, count in tpot.buckets)
+    return Histogram(buckets if buckets and buckets[0][1] >= 0 else (), tpot.count - single, tpot.sum)
+
+
 def distribution(gained: Histogram | None) -> Distribution:
     """Mean and quantiles of the samples gained; empty without any."""
     if gained is None or gained.count < 1:
@@ -116,7 +156,7 @@ def distribution(gained: Histogram | None) -> Distribution:
 
 
 def _quantile(gained: Histogram, q: float) -> tuple[float | None, tuple[float, float | None] | None]:
-    """A quantile where its bucket is narrow, else the bounds it lies in.
+    """The bounds a quantile lies in, and where they are narrow an estimate within them.
 
     The bounds hold for every usual definition: they span the buckets of both samples next to the rank (n - 1) q.
     """
@@ -129,7 +169,7 @@ def _quantile(gained: Histogram, q: float) -> tuple[float | None, tuple[float, f
         return None, (bounds[0], None)
     inside = (rank - low[2] + 0.5) / max(1.0, high[3] - low[2])
     value = bounds[0] + (bounds[1] - bounds[0]) * min(1.0, inside)
-    return (value, None) if bounds[1] - bounds[0] < NARROW * value else (None, bounds)
+    return (value if bounds[1] - bounds[0] < NARROW * value else None), bounds
 
 
 def _bucket_of(gained: Histogram, index: int) -> tuple[float, float, float, float] | None:

@@ -79,8 +79,10 @@ class Counters:
     """Tokens a finished request really prefilled."""
     request_prompt: Histogram | None = None
     """Prompt tokens of a finished request."""
+    request_generation: Histogram | None = None
+    """Generated tokens of a finished request."""
     refused: int | None = None
-    """Requests answered with HTTP 4xx by the web server."""
+    """Requests that were sent to be worked on (POST) and answered with HTTP 4xx by the web server."""
     shape: Mapping[str, int] = field(default_factory=dict)
     """How many series each figure sums; two pages compare only where these agree."""
 
@@ -241,8 +243,15 @@ def _per_position(found: tuple[Sample, ...], engines: frozenset[str]) -> tuple[i
 
 
 def _refused(found: tuple[Sample, ...]) -> int | None:
-    """A status has no series before its first request, so no series of it is none."""
-    refused = [sample.value for sample in found if sample.labels.get("status") == "4xx"]
+    """A status has no series before its first request, so no series of it is none.
+
+    What only looks (GET) does not count: consoles, browsers and health checks ask for pages that are not there.
+    """
+    refused = [
+        sample.value
+        for sample in found
+        if sample.labels.get("status", "").startswith("4") and sample.labels.get("method") in (None, "POST")
+    ]
     if not found or any(value is None or not 0 <= value < LIMIT for value in refused):
         return None
     return round(sum(value or 0.0 for value in refused))

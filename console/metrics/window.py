@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from console.metrics.reading import LastRequests, Mtp, PrefixCache, Reading
-from console.metrics.span import Span, distribution, restarted
+from console.metrics.span import Span, distribution, of_several_tokens, restarted
 from console.metrics.vllm import Counters
 
 
@@ -43,7 +43,7 @@ def last_requests(old: Counters, new: Counters, now: float) -> LastRequests | No
     ttft = span.histogram("ttft")
     if ttft is None or ttft.count < 1:
         return None
-    cached, computed = _prompt_split(span)
+    cached, computed = prompt_split(span)
     return LastRequests(
         age_s=max(0.0, now - new.at),
         n=int(ttft.count),
@@ -69,7 +69,7 @@ def _fill(span: Span, seconds: float | None, hit_rate_lifetime: float | None) ->
         preemptions=span.count("preemptions"),
         ttft_s=distribution(span.histogram("ttft")),
         itl_s=distribution(span.histogram("itl")),
-        tpot_s=distribution(span.histogram("tpot")),
+        tpot_s=distribution(of_several_tokens(span.histogram("tpot"), span.histogram("request_generation"))),
         e2e_s=distribution(span.histogram("e2e")),
         queue_s=distribution(span.histogram("queue")),
         prompt_tokens_per_s=_ratio(span.count("prompt_tokens"), seconds),
@@ -94,12 +94,12 @@ def _prefill_rate(span: Span) -> float | None:
     if computed is not None:
         return _ratio(computed.sum, spent.sum)
     # Counted at the first token rather than the end of a request: exact only where the same requests did both.
-    _, tokens = _prompt_split(span)
+    _, tokens = prompt_split(span)
     first = span.histogram("ttft")
     return _ratio(tokens, spent.sum) if first is not None and first.count == spent.count else None
 
 
-def _prompt_split(span: Span) -> tuple[int | None, int | None]:
+def prompt_split(span: Span) -> tuple[int | None, int | None]:
     """Cached and computed prompt tokens.
 
     On hybrid models the hit counter can stay 0 while the cache works; then the tokens that ended requests did not have
@@ -127,7 +127,7 @@ def _enabled(new: Counters) -> bool | None:
 
 
 def _prefix_cache(span: Span, hit_rate_lifetime: float | None) -> PrefixCache:
-    cached, computed = _prompt_split(span)
+    cached, computed = prompt_split(span)
     return PrefixCache(
         enabled=_enabled(span.new),
         hit_rate=_hit_rate(span),
@@ -143,7 +143,7 @@ def _hit_rate(span: Span) -> float | None:
     if _enabled(span.new) is not True:
         return None
     hits, queries = span.count("prefix_hits"), span.count("prefix_queries")
-    cached, computed = _prompt_split(span)
+    cached, computed = prompt_split(span)
     if not hits and cached and computed is not None:
         return cached / (cached + computed)
     rate = _ratio(hits, queries)

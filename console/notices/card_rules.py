@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from console.server.status import State
 MIB = 1024**2
 THIN_BYTES, AMPLE_BYTES = 200 * MIB, 320 * MIB
 """Free VRAM that one larger chunk, graph or desktop window uses up."""
-FOREIGN_BYTES = 100 * MIB
+FOREIGN_BYTES, SMALL_BYTES = 100 * MIB, 80 * MIB
 """A desktop's small change does not count."""
 LOADED = 0.5
 """Utilisation above which a link should run at its full speed."""
@@ -24,6 +25,7 @@ REPLAYS = 10
 REPLAY_S = 60.0
 _BRAKES = frozenset({"hw slowdown", "thermal", "hw thermal", "power brake"})
 """What slows a card below its own limits; its power cap is one of them."""
+_EIGHT_LANES = re.compile(r"RTX (?:3050|4060|5050|5060)\b")
 _LIVE = frozenset({State.STARTING, State.READY, State.STALLED})
 
 
@@ -71,18 +73,23 @@ def foreign(past: Past, card: GpuSample) -> Iterator[Finding]:
     status = past.now.status
     if card.processes is None or status.state not in _LIVE or card.visible is False:
         return
-    others = [p for p in card.processes if not p.ours and (p.vram_bytes or 0) >= FOREIGN_BYTES]
+    name = f"foreign-process:{card.index}"
+    limit = SMALL_BYTES if past.stands(name) else FOREIGN_BYTES
+    others = [p for p in card.processes if not p.ours and (p.vram_bytes or 0) >= limit]
     # Right after a start the list of our own processes may be a moment old.
     if not others or not any(p.ours for p in card.processes):
         return
     held = sum(p.vram_bytes or 0 for p in others)
     who = ", ".join(f"{_command(p.pid)} (pid {p.pid})" for p in others[:3])
+    fix = "end it, or move it to another card (`CUDA_VISIBLE_DEVICES`)"
+    if card.display:
+        fix = "if it is the desktop: log out and work over SSH, or put the display on another card; else end it"
     yield Finding(
-        f"foreign-process:{card.index}",
+        name,
         Severity.WARN,
         f"somebody else holds {held / MIB:,.0f} MiB on {_name(card)}",
         f"{who}: memory the server cannot have, and time on the card that spoils measurements",
-        "end it, or move it to another card (`CUDA_VISIBLE_DEVICES`)",
+        fix,
     )
 
 
@@ -93,17 +100,22 @@ def _command(pid: int) -> str:
         return "?"
 
 
+def _throttle(look: Look, index: int) -> tuple[str, ...]:
+    card = _card(look, index)
+    return (card.throttle or ()) if card else ()
+
+
 def throttled(past: Past, card: GpuSample) -> Iterator[Finding]:
     """Heat or the board holds the clocks down for more than a moment."""
     name = f"throttled:{card.index}"
 
     def braked(look: Look) -> bool:
-        now = _card(look, card.index)
-        return now is not None and bool(_BRAKES & set(now.throttle or ()))
+        return bool(_BRAKES & set(_throttle(look, card.index)))
 
-    if not (braked(past.now) if past.stands(name) else past.held(THROTTLE_S, braked)):
+    if not (any(map(braked, past.last(THROTTLE_S))) if past.stands(name) else past.held(THROTTLE_S, braked)):
         return
-    words = ", ".join(word for word in card.throttle or () if word in _BRAKES)
+    lately = [word for look in past.last(THROTTLE_S) for word in _throttle(look, card.index)]
+    words = ", ".join(word for word in dict.fromkeys(lately) if word in _BRAKES)
     yield Finding(
         name,
         Severity.WARN,
@@ -128,14 +140,21 @@ def narrow_link(past: Past, card: GpuSample) -> Iterator[Finding]:
         name,
         Severity.WARN,
         f"{_name(card)} runs on PCIe gen {units.number(card.pcie_gen, 0)} x{units.number(card.pcie_width, 0)} under "
-        f"load, it can do gen {units.number(card.pcie_gen_max, 0)} x{units.number(card.pcie_width_max, 0)}",
+        f"load, it can do gen {units.number(card.pcie_gen_max, 0)} x{units.number(_lanes(card), 0)}",
         "with tensor parallelism every layer's all-reduce crosses this link",
         "reseat card and riser, look at the slot's lanes in the board's manual, and at ASPM in its setup",
     )
 
 
+def _lanes(card: GpuSample) -> int | None:
+    """The lanes it can use: some drivers tell 16 for cards on which 8 are wired."""
+    told = card.pcie_width_max
+    return min(told, 8) if told is not None and _EIGHT_LANES.search(card.name or "") else told
+
+
 def _below(card: GpuSample) -> bool:
-    narrower = card.pcie_width is not None and card.pcie_width_max is not None and card.pcie_width < card.pcie_width_max
+    lanes = _lanes(card)
+    narrower = card.pcie_width is not None and lanes is not None and card.pcie_width < lanes
     slower = card.pcie_gen is not None and card.pcie_gen_max is not None and card.pcie_gen < card.pcie_gen_max
     return narrower or slower
 
@@ -160,11 +179,10 @@ def replays(past: Past, card: GpuSample) -> Iterator[Finding]:
 
 def unreadable(past: Past) -> Iterator[Finding]:
     """The driver as a whole does not answer although it did."""
-    cards = past.now.cards
-    if cards is not None and cards.problem and any(look.cards and not look.cards.problem for look in past.looks):
-        yield Finding(
-            "cards-unreadable", Severity.WARN, "the cards cannot be read any more", cards.problem, "it is tried again"
-        )
+    cards, name = past.now.cards, "cards-unreadable"
+    did = past.stands(name) or any(look.cards and not look.cards.problem for look in past.looks)
+    if cards is not None and cards.problem and did:
+        yield Finding(name, Severity.WARN, "the cards cannot be read any more", cards.problem, "it is tried again")
 
 
 RULES: tuple[Callable[[Past, GpuSample], Iterator[Finding]], ...] = (
@@ -180,6 +198,7 @@ RULES: tuple[Callable[[Past, GpuSample], Iterator[Finding]], ...] = (
 def every(past: Past) -> Iterator[Finding]:
     """All rules over all cards; a lost card has no other finding."""
     yield from unreadable(past)
-    for card in past.now.cards.cards if past.now.cards else ():
+    # Where the driver as a whole is gone, that is the one cause of what every card lacks.
+    for card in past.now.cards.cards if past.now.cards and not past.now.cards.problem else ():
         for rule in RULES[:1] if card.problem else RULES:
             yield from rule(past, card)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -31,6 +31,13 @@ class Finding:
     what: str
     why: str
     fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unsure:
+    """Nothing can be told of a finding at this look (an idle server drafts nothing): shown no more, but not over."""
+
+    id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,8 @@ class Look:
     """Error lines the log gained since the look before."""
     log_error: str | None = None
     """The last of them, without secrets."""
+    measured: bool = False
+    """Whether an A/B run of this console drives the server: what it asks is meant, cold prompts and refusals too."""
 
     @property
     def busy(self) -> bool:
@@ -78,9 +87,15 @@ class Before:
 
     acceptance: float | None = None
     best_acceptance: float | None = None
-    drafts: int = 0
-    """Drafts that `best_acceptance` rests on."""
+    """Of the windows looked at; `None` where there was none."""
     hit_rate: float | None = None
+    of_life: bool = False
+    """Whether these are means over the life of the server, the present included, for want of earlier looks."""
+
+    @property
+    def words(self) -> str:
+        """How to name them."""
+        return "it is {} over the life of the server" if self.of_life else "it was {} before"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +125,12 @@ class Past:
             return False
         older = [look for look in self.looks if self.now.at - look.at >= seconds]
         return all(condition(look) for look in [older[-1], *self.last(seconds)])
+
+
+Rule = Callable[[Past], Iterator[Finding | Unsure]]
+"""Yields what holds at the newest look."""
+
+
+def window(reading: Reading | None) -> str:
+    """What a figure of this reading covers."""
+    return f"{reading.window_s:.0f} s" if reading and reading.window_s else "life of the server"

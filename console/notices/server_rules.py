@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from console import units
 from console.metrics.reading import Mtp, Reading
-from console.notices.model import Finding, Look, Past, Severity
+from console.notices.model import Finding, Look, Past, Rule, Severity, Unsure, window
+from console.notices.prefix_rules import KV_EASY, hit_rate_fell
 from console.server.status import State
 
 MIN_DRAFTS = 20
@@ -14,21 +15,18 @@ MIN_DRAFTS = 20
 MIN_LIFE_DRAFTS = 200
 COLLAPSE, RECOVERED = 0.5, 0.75
 """Parts of the acceptance rate that was usual before."""
+LOST = 0.05
+"""An acceptance rate that no text explains."""
 POOR, FAIR = 0.2, 0.3
 """Acceptance rates at which speculation costs more than it gives, and above which it may pay."""
-HIT_FELL, HIT_BACK = 0.5, 0.8
-"""Parts of the hit rate that was usual before."""
-HIT_WORTH = 0.3
-"""A hit rate below this had not far to fall."""
-KV_FULL, KV_EASY = 0.92, 0.85
+KV_FULL = 0.92
 QUEUE_GROWS, QUEUE_SHORT = 3, 1
 """Waiting requests."""
 QUEUE_S = 30.0
+QUEUE_CALM_S = 15.0
 STALL_S = 300.0
 """A prefill of 100K tokens is 125 s in which no token moves; KV use does."""
 LOG_S = 60.0
-
-Rule = Callable[[Past], Iterator[Finding]]
 
 
 def _drafting(reading: Reading | None) -> Mtp | None:
@@ -36,84 +34,48 @@ def _drafting(reading: Reading | None) -> Mtp | None:
     return mtp if mtp and mtp.acceptance_rate is not None and mtp.drafts >= MIN_DRAFTS else None
 
 
-def acceptance_collapsed(past: Past) -> Iterator[Finding]:
+def acceptance_collapsed(past: Past) -> Iterator[Finding | Unsure]:
     """The window's acceptance rate far below what it was in this life."""
-    mtp, usual = _drafting(past.now.reading), past.before.acceptance
-    if mtp is None or mtp.acceptance_rate is None or usual is None or usual < POOR:
+    name, mtp, usual = "acceptance-collapsed", _drafting(past.now.reading), past.before.acceptance
+    if mtp is None or mtp.acceptance_rate is None:
+        yield Unsure(name)
         return
-    limit = RECOVERED if past.stands("acceptance-collapsed") else COLLAPSE
-    if mtp.acceptance_rate >= limit * usual:
+    limit = RECOVERED if past.stands(name) else COLLAPSE
+    if usual is None or usual < POOR or mtp.acceptance_rate >= limit * usual:
         return
+    why = "another kind of text or a higher temperature may be drafted worse, or the drafter is off"
+    fix = f"if it stays so: {_restart(past.now)}; `qwen-console ab mtp` measures whether it still pays"
+    if mtp.acceptance_rate < LOST:
+        why = "some vLLM versions lose every draft once a request crosses position 32,768, until they are restarted"
+        fix = (
+            f"{_restart(past.now)}; then keep prompts below 32K, or run without MTP: `qwen-console ab mtp` measures it"
+        )
     yield Finding(
-        "acceptance-collapsed",
+        name,
         Severity.BAD,
-        f"MTP acceptance fell to {units.percent(mtp.acceptance_rate)}, it was {units.percent(usual)} before",
-        f"{mtp.drafts} drafts in the last {_window(past.now.reading)}; some vLLM versions lose every draft once a "
-        "request crosses position 32,768, until they are restarted",
-        "`qwen-console restart`; then keep prompts below 32K, or run without MTP: `qwen-console ab mtp` measures it",
-    )
-
-
-def acceptance_poor(past: Past) -> Iterator[Finding]:
-    """No window of this life has ever shown an acceptance rate worth the drafts."""
-    best, drafts = past.before.best_acceptance, past.before.drafts
-    if past.now.reading is None or past.now.reading.mtp is None or best is None or drafts < MIN_LIFE_DRAFTS:
-        return
-    if best >= (FAIR if past.stands("acceptance-poor") else POOR):
-        return
-    yield Finding(
-        "acceptance-poor",
-        Severity.WARN,
-        f"MTP acceptance has never risen above {units.percent(best)} since the start",
-        f"{drafts} drafts seen; every rejected draft costs a forward pass of the drafter and room in the batch",
-        "measure it: `qwen-console ab mtp`; a wrong drafter, a quantised MTP head or high temperature are usual causes",
-    )
-
-
-def hit_rate_fell(past: Past) -> Iterator[Finding]:
-    """The window's prefix hit rate far below what it was in this life, with the likeliest cause."""
-    reading, usual = past.now.reading, past.before.hit_rate
-    if reading is None or usual is None or usual < HIT_WORTH or reading.ttft_s.n < 1:
-        return
-    rate, computed = reading.prefix_cache.hit_rate, reading.prefix_cache.computed_tokens
-    if computed is not None and computed < 2 * (reading.prefix_cache.block_tokens or 0):
-        return
-    limit = HIT_BACK if past.stands("prefix-hit-rate-fell") else HIT_FELL
-    if rate is None or rate >= limit * usual:
-        return
-    why, fix = _why_no_hit(past.now, reading)
-    yield Finding(
-        "prefix-hit-rate-fell",
-        Severity.WARN,
-        f"the prefix hit rate fell to {units.percent(rate)}, it was {units.percent(usual)} before",
-        f"{units.count(reading.prefix_cache.computed_tokens)} tokens were computed for {reading.ttft_s.n} requests in "
-        f"the last {_window(reading)}; {why}",
+        f"MTP acceptance fell to {units.percent(mtp.acceptance_rate)}, "
+        f"{past.before.words.format(units.percent(usual))}",
+        f"{mtp.drafts} drafts in the last {window(past.now.reading)}; {why}",
         fix,
     )
 
 
-def _why_no_hit(look: Look, reading: Reading) -> tuple[str, str]:
-    cache, n = reading.prefix_cache, reading.ttft_s.n
-    tokens = (cache.cached_tokens or 0) + (cache.computed_tokens or 0)
-    if cache.block_tokens and tokens and tokens / n < cache.block_tokens:
-        return (
-            f"the prompts are shorter than one cache block of {cache.block_tokens} tokens, below which nothing can hit",
-            "nothing to mend: short prompts are cheap to compute",
-        )
-    if (reading.kv_used or 0) > KV_EASY or (reading.preemptions or 0) > 0:
-        return (
-            f"the KV cache is {units.percent(reading.kv_used, 0)} full, so older prefixes are evicted",
-            "fewer sessions at once (`max-num-seqs`), a shorter context, or more memory for KV",
-        )
-    hybrid = look.facts is not None and look.facts.mamba_mode == "align"
-    if n <= 2 and not cache.cached_tokens and (hybrid or reading.mtp is not None):
-        return (
-            "the first repeat of a prefix does not hit in align mode or under MTP, only the second one does",
-            "wait for the next turn; `qwen-console probe prefix` tests it",
-        )
-    return (
-        "the head of the prompts may have changed (a date, reordered tools): `/metrics` cannot tell",
-        "compare two successive requests: `qwen-console probe layout A.json B.json`",
+def acceptance_poor(past: Past) -> Iterator[Finding]:
+    """Neither the life of the server nor any window looked at shows an acceptance rate worth the drafts."""
+    life = past.now.lifetime.mtp if past.now.lifetime else None
+    best = past.before.best_acceptance or 0.0
+    if life is None or life.acceptance_rate is None or life.drafts < MIN_LIFE_DRAFTS:
+        return
+    if max(best, life.acceptance_rate) >= (FAIR if past.stands("acceptance-poor") else POOR):
+        return
+    seen = f", and in no window seen here above {units.percent(best)}" if best else ""
+    yield Finding(
+        "acceptance-poor",
+        Severity.WARN,
+        f"MTP acceptance is {units.percent(life.acceptance_rate)} over the life of the server{seen}",
+        f"{units.count(life.drafts)} drafts; every rejected draft costs a forward pass of the drafter and room in the "
+        "batch",
+        "measure it: `qwen-console ab mtp`; a wrong drafter, a quantised MTP head or high temperature are usual causes",
     )
 
 
@@ -126,40 +88,53 @@ def kv_pressure(past: Past) -> Iterator[Finding]:
         yield Finding(
             "preemptions",
             Severity.WARN,
-            f"{reading.preemptions} requests were thrown back to the queue in the last {_window(reading)}",
+            f"{_times(reading.preemptions)} thrown back to the queue in the last {window(reading)}",
             f"the KV cache is full ({units.percent(reading.kv_used, 0)} now): what they had computed is computed again",
             "`max-num-seqs` lower, `max-model-len` shorter, or more memory for KV",
         )
-    limit = KV_EASY if past.stands("kv-pressure") else KV_FULL
-    if (reading.kv_used or 0) >= limit and (reading.waiting or 0) > 0:
+    stands = past.stands("kv-pressure")
+    # Once it stands, a queue that is empty for a moment does not end it.
+    looks = past.last(QUEUE_CALM_S) if stands else [past.now]
+    waited = max((look.reading.waiting or 0 for look in looks if look.reading), default=0)
+    if (reading.kv_used or 0) >= (KV_EASY if stands else KV_FULL) and waited > 0:
         yield Finding(
             "kv-pressure",
             Severity.WARN,
-            f"the KV cache is {units.percent(reading.kv_used, 0)} full and {reading.waiting} requests wait",
+            f"the KV cache is {units.percent(reading.kv_used, 0)} full and {_times(waited, 'wait', 'waits')}",
             "new requests start only when running ones free their blocks, and cached prefixes are evicted",
             "fewer sessions at once, a shorter context, or more memory for KV",
         )
 
 
 def queue_grows(past: Past) -> Iterator[Finding]:
-    """Requests wait, and more of them than half a minute ago."""
+    """Requests wait, and more of them than half a minute ago; then until hardly any waits."""
     now = past.now.reading
     waiting = now.waiting if now else None
     if waiting is None:
         return
-    looks = past.last(QUEUE_S)
-    before = [look.reading.waiting for look in looks if look.reading and look.reading.waiting is not None]
+    known = [
+        (look.at, look.reading.waiting)
+        for look in past.last(QUEUE_S)
+        if look.reading and look.reading.waiting is not None
+    ]
+    then, before = known[0]
     stands = past.stands("queue-grows") and waiting > QUEUE_SHORT
-    grown = past.now.at - past.looks[0].at >= QUEUE_S and min(before) > 0 and waiting - before[0] >= QUEUE_GROWS
+    old = past.now.at - past.looks[0].at >= QUEUE_S
+    grown = old and min(count for _, count in known) > 0 and waiting - before >= QUEUE_GROWS
     if not stands and not grown:
         return
+    pace = "they arrive faster than they are answered" if waiting > before else "the queue does not grow any more"
     yield Finding(
         "queue-grows",
         Severity.WARN,
-        f"{waiting} requests wait, {before[0]} did {past.now.at - looks[0].at:.0f} s ago",
-        f"{units.count(now.running if now else None)} run: they arrive faster than they are answered",
+        f"{_times(waiting, 'wait', 'waits')}, {before} did {past.now.at - then:.0f} s ago",
+        f"{units.count(now.running if now else None)} run: {pace}",
         "`max-num-seqs` higher if the KV cache has room, fewer agents, or a preset made for several",
     )
+
+
+def _times(count: int, many: str = "were", one: str = "was") -> str:
+    return f"{count} requests {many}" if count != 1 else f"1 request {one}"
 
 
 def engine_stalled(past: Past) -> Iterator[Finding]:
@@ -178,7 +153,7 @@ def engine_stalled(past: Past) -> Iterator[Finding]:
 
     def still(look: Look) -> bool:
         reading, now = look.reading, past.now.reading
-        if reading is None or now is None or reading.kv_used != now.kv_used:
+        if reading is None or now is None or now.kv_used is None or reading.kv_used != now.kv_used:
             return False
         return look.busy and reading.generation_tokens_per_s == 0 and reading.ttft_s.n == 0
 
@@ -189,7 +164,7 @@ def engine_stalled(past: Past) -> Iterator[Finding]:
             Severity.BAD,
             f"{units.count(now.running if now else None)} requests run, nothing has moved for {STALL_S / 60:.0f} min",
             "no token came out and the KV use stands still, so it is no long prefill",
-            "look at `qwen-console logs -n 50`; `qwen-console restart` brings it back",
+            f"look at {_log(past.now)}, then {_restart(past.now)}",
         )
 
 
@@ -202,10 +177,10 @@ def clients_refused(past: Past) -> Iterator[Finding]:
     yield Finding(
         "clients-refused",
         Severity.INFO,
-        f"{refused} requests were refused (HTTP 4xx) in the last {_window(reading)}",
+        f"{_times(refused)} refused (HTTP 4xx) in the last {window(reading)}",
         "too long a prompt, a wrong model name, a missing key, or a setting this version refuses (`min_p` and "
         "`logit_bias` under speculation)",
-        "the log has the reason of each: `qwen-console logs -n 100`",
+        f"the log has the reason of each: {_log(past.now)}",
     )
 
 
@@ -224,8 +199,13 @@ def log_errors(past: Past) -> Iterator[Finding]:
     )
 
 
-def _window(reading: Reading | None) -> str:
-    return f"{reading.window_s:.0f} s" if reading and reading.window_s else "life of the server"
+def _restart(look: Look) -> str:
+    """A server that is not ours is not ours to restart."""
+    return "restart that server" if look.status.state is State.FOREIGN else "`qwen-console restart`"
+
+
+def _log(look: Look) -> str:
+    return "that server's own log" if look.status.state is State.FOREIGN else "`qwen-console logs -n 100`"
 
 
 RULES: tuple[Rule, ...] = (
@@ -238,3 +218,5 @@ RULES: tuple[Rule, ...] = (
     clients_refused,
     log_errors,
 )
+OF_CLIENTS: tuple[Rule, ...] = (hit_rate_fell, queue_grows, clients_refused)
+"""Those about what is asked of the server; in an A/B run the console itself asks it."""

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 
 from console.notices import card_rules, server_rules
-from console.notices.model import Before, Finding, Look, Notice, Past, Severity
+from console.notices.model import Before, Finding, Look, Notice, Past, Severity, Unsure
 from console.server.status import State
 
 KEPT_S = 360.0
@@ -47,8 +47,12 @@ class Watcher:
     def see(self, look: Look) -> tuple[Notice, ...]:
         """Take a look; what holds now, the worst first."""
         self._take(look)
-        found = self._findings(Past(self._looks, self._before, self._standing))
-        self._standing = frozenset(finding.id for finding in found)
+        told = self._told(Past(self._looks, self._before, self._standing))
+        found = [one for one in told if isinstance(one, Finding)]
+        unsure = self._standing & {one.id for one in told if isinstance(one, Unsure)}
+        for one in unsure:
+            self._episodes[one].seen = look.at
+        self._standing = unsure | {finding.id for finding in found}
         self._before = _usual(self._before, look, self._standing)
         notices = [self._notice(finding, look.at) for finding in found]
         self.begun = tuple(notice for notice in notices if notice.since == look.at)
@@ -56,9 +60,11 @@ class Watcher:
 
     def _take(self, look: Look) -> None:
         life = (look.status.pid, look.status.url) if look.status.state in _SERVING else None
-        if life is not None and life != self._life:
+        # Of a server that is not ours only its counters tell that it began anew: then a first page has no window.
+        anew = look.status.state is State.FOREIGN and look.reading is not None and look.reading.window_s is None
+        if life is not None and (life != self._life or anew):
             # Another server: what was usual for the last one says nothing about it. The cards are the same.
-            self._life, self._before = life, Before()
+            self._life, self._before = life, _of_life(look)
             cards = [replace(old, reading=None, lifetime=None, log_errors=0) for old in self._looks]
             self._looks = deque(cards, maxlen=_KEPT_LOOKS)
         self._looks.append(look)
@@ -66,10 +72,11 @@ class Watcher:
             self._looks.popleft()
 
     @staticmethod
-    def _findings(past: Past) -> list[Finding]:
-        found = list(card_rules.every(past))
+    def _told(past: Past) -> list[Finding | Unsure]:
+        found: list[Finding | Unsure] = list(card_rules.every(past))
         if past.now.status.state in _SERVING:
-            found += [finding for rule in server_rules.RULES for finding in rule(past)]
+            rules = [rule for rule in server_rules.RULES if not (past.now.measured and rule in server_rules.OF_CLIENTS)]
+            found += [finding for rule in rules for finding in rule(past)]
         return found
 
     def _notice(self, finding: Finding, at: float) -> Notice:
@@ -82,6 +89,15 @@ class Watcher:
         return Notice(finding.id, finding.severity, finding.what, finding.why, finding.fix, known.since, known.number)
 
 
+def _of_life(look: Look) -> Before:
+    """What is usual by the means over the life of the server: for a first look, which has seen nothing before."""
+    life = look.lifetime
+    mtp = life.mtp if life else None
+    drafted = mtp if mtp and mtp.drafts >= server_rules.MIN_LIFE_DRAFTS else None
+    hit_rate = life.prefix_cache.hit_rate_lifetime if life else None
+    return Before(drafted.acceptance_rate if drafted else None, None, hit_rate, of_life=True)
+
+
 def _usual(before: Before, look: Look, standing: frozenset[str]) -> Before:
     """What is usual, with this look in it; a look in trouble does not count."""
     reading = look.reading
@@ -90,12 +106,10 @@ def _usual(before: Before, look: Look, standing: frozenset[str]) -> Before:
     mtp, cache = reading.mtp, reading.prefix_cache
     if mtp and mtp.acceptance_rate is not None and mtp.drafts >= server_rules.MIN_DRAFTS:
         if "acceptance-collapsed" not in standing:
-            before = replace(before, acceptance=_mixed(before.acceptance, mtp.acceptance_rate))
-        best = max(before.best_acceptance or 0.0, mtp.acceptance_rate)
-        drafts = look.lifetime.mtp.drafts if look.lifetime and look.lifetime.mtp else max(before.drafts, mtp.drafts)
-        before = replace(before, best_acceptance=best, drafts=drafts)
+            before = replace(before, acceptance=_mixed(before.acceptance, mtp.acceptance_rate), of_life=False)
+        before = replace(before, best_acceptance=max(before.best_acceptance or 0.0, mtp.acceptance_rate))
     if cache.hit_rate is not None and reading.ttft_s.n and "prefix-hit-rate-fell" not in standing:
-        before = replace(before, hit_rate=_mixed(before.hit_rate, cache.hit_rate))
+        before = replace(before, hit_rate=_mixed(before.hit_rate, cache.hit_rate), of_life=False)
     return before
 
 
@@ -105,15 +119,4 @@ def _mixed(old: float | None, new: float) -> float:
 
 def once(look: Look) -> tuple[Notice, ...]:
     """What a single look can know: lifetime figures stand for what was usual; nothing that needs time to be true."""
-    watcher = Watcher()
-    watcher._take(look)
-    life = look.lifetime
-    mtp = life.mtp if life else None
-    watcher._before = Before(
-        acceptance=mtp.acceptance_rate if mtp else None,
-        best_acceptance=mtp.acceptance_rate if mtp else None,
-        drafts=mtp.drafts if mtp else 0,
-        hit_rate=life.prefix_cache.hit_rate_lifetime if life else None,
-    )
-    watcher._looks.clear()
-    return watcher.see(look)
+    return Watcher().see(look)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from console.lint.check import memory_plan
 from console.memory import MemoryPlan
 from console.paths import data
 from console.presets import Preset, ServerOptions, load_catalog
+from console.presets.values import value_problem
 
 GOOD: dict[str, Any] = {
     "tensor-parallel-size": 2,
@@ -66,6 +68,34 @@ def test_what_makes_a_combination_good_again() -> None:
     assert "mtp-prefix-async" not in rules({"speculative-config": MTP, "enable-prefix-caching": False})
     assert "chunk-below-block" not in rules({"max-num-batched-tokens": 1024, "enable-prefix-caching": False})
     assert rules({"tensor-parallel-size": 1, "disable-custom-all-reduce": None}, env={}) == {}
+
+
+def test_numbers_and_maps_however_they_are_written() -> None:
+    assert rules({"kv-cache-memory-bytes": "2.5g", "max-model-len": "32K"}) == {}
+    assert rules({"max-num-batched-tokens": "1k"}) == {"chunk-below-block": Weight.BAD}
+    assert rules({"tensor-parallel-size": "2"}, env={}) == {"nccl-p2p": Weight.LOOK}
+    text = json.dumps(MTP)
+    assert rules({"speculative-config": text}) == {"mtp-prefix-async": Weight.LOOK}
+    found = lint(Preset("p", "m", args={"speculative-config": text, "max-model-len": "100k"}), Ground())
+    assert "mtp-beyond-32k" in {finding.rule for finding in found}
+
+
+@pytest.mark.parametrize("text", ["2.5G", "2.5", "1e9", "much"])
+def test_sizes_that_vllm_refuses(text: str) -> None:
+    assert value_problem("kv-cache-memory-bytes", text) is not None
+    assert value_problem("kv-cache-memory-bytes", "2.5g") is None
+
+
+def test_another_drafter_is_no_mtp() -> None:
+    ngram = {"method": "ngram", "num_speculative_tokens": 8}
+    assert rules({"speculative-config": ngram, "max-model-len": 100_000}) == {}
+
+
+def test_a_budget_below_the_block_is_bad_where_the_version_refuses_it() -> None:
+    small = {"max-num-batched-tokens": 1024}
+    assert rules(small, Ground("0.22.1")) == {"chunk-below-block": Weight.BAD}
+    assert rules(small, Ground("0.32.0+cu129")) == {"chunk-below-block": Weight.LOOK}
+    assert rules(small, Ground("0.9.2")) == {"chunk-below-block": Weight.BAD}
 
 
 def test_where_it_listens() -> None:

@@ -79,6 +79,25 @@ def test_what_is_reported_for_two_cards() -> None:
     assert half.block_tokens == 784
 
 
+def test_a_context_that_vllm_finds_for_itself_is_not_judged() -> None:
+    fp8 = {"tensor-parallel-size": 2, "kv-cache-dtype": "fp8", "kv-cache-memory-bytes": 2_500_000_000}
+    for auto in ("auto", -1):
+        got = plan(read_shape(LARGE), fp8 | {"enable-prefix-caching": True, "max-model-len": auto})
+        assert (got.concurrency, got.kv_tokens) == (None, None)
+        assert any("what fits" in reason for reason in got.unknown)
+
+
+def test_drafts_that_are_looked_up_take_no_cache() -> None:
+    args = {"tensor-parallel-size": 2, "kv-cache-dtype": "fp8", "enable-prefix-caching": True}
+    drafts = {"num_speculative_tokens": 3}
+    plain = plan(read_shape(LARGE), args)
+    assert plan(read_shape(LARGE), args | {"speculative-config": {"method": "ngram", **drafts}}).kv_bytes_per_token == (
+        plain.kv_bytes_per_token
+    )
+    mtp = plan(read_shape(LARGE), args | {"speculative-config": {"method": "mtp", **drafts}})
+    assert (mtp.kv_bytes_per_token or 0) > (plain.kv_bytes_per_token or 0)
+
+
 def test_a_starved_chunk_is_seen_before_the_start() -> None:
     args = {"tensor-parallel-size": 2, "kv-cache-dtype": "fp8", "enable-prefix-caching": True}
     starved = plan(read_shape(LARGE), args | {"max-num-batched-tokens": 1568})

@@ -76,8 +76,10 @@ def test_buckets_are_those_of_the_recorded_page(version: str) -> None:
         if name is None:
             continue
         bounds = on_the_wire(version, "histogram")[name]["buckets"]
-        recorded = getattr(got, key).buckets
-        assert [float(bound) for bound in bounds] == [bound for bound, _ in recorded[:-1]], (version, key)
+        recorded = [bound for bound, _ in getattr(got, key).buckets[:-1]]
+        if bounds == "1-2-5 up to the context":
+            bounds = [digit * 10**power for power in range(9) for digit in (1, 2, 5)][: len(recorded)]
+        assert [float(bound) for bound in bounds] == recorded, (version, key)
 
 
 def test_the_old_hit_counter_changed_its_unit_and_says_so() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -130,16 +133,88 @@ def test_a_restart_begins_a_new_window() -> None:
         assert (got.window_s, got.ttft_s.n, got.generation_tokens_per_s) == (None, 0, None)
 
 
+def without_identity(text: str) -> str:
+    """As several API servers give it."""
+    return "".join(line for line in text.splitlines(True) if "_created" not in line and "process_" not in line)
+
+
+@pytest.mark.parametrize("part", ["sum", "bucket"])
+def test_a_restart_that_no_count_tells_is_told_by_sums_and_buckets(part: str) -> None:
+    """The new server has done more than the former one had, but quicker: nothing of it is a rise."""
+    old = counters(without_identity(page("mtp", 0)), 10.0)
+    text = without_identity(page("mtp", 1))
+    if part == "sum":
+        text = with_value(text, "vllm:time_to_first_token_seconds_sum", "0.5")
+    else:
+        # The former one had a first request of seconds; this one has none so far.
+        old = replace(old, ttft=replace(old.ttft, buckets=((0.001, 1.0), *old.ttft.buckets[1:])))  # type: ignore[type-var,union-attr]
+    new = counters(text, 40.0)
+    assert restarted(old, new)
+    got = window.reading(old, new)
+    assert (got.window_s, got.generation_tokens_per_s, got.itl_s.mean) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("lines", "refused"),
+    [
+        ('http_requests_total{handler="/v1/models",method="GET",status="4xx"} 700.0', 0),
+        ('http_requests_total{handler="none",method="POST",status="4xx"} 2.0', 2),
+        ('http_requests_total{handler="/v1/completions",method="POST",status="404"} 3.0', 3),
+        ('http_requests_total{handler="/v1/completions",method="POST",status="4xx"} NaN', None),
+    ],
+)
+def test_refused_are_requests_to_work_and_not_looks(lines: str, refused: int | None) -> None:
+    """A console or a health check that asks for pages which are not there refuses nobody."""
+    assert counters(page("mtp", 1) + lines + "\n").refused == refused
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: re.sub(r"(?m)^([a-z][^#\n]*)$", r"\1 1795958115000", text),
+        lambda text: re.sub(r"(?m)^(vllm:[^ ]*) ", "\\1\t", text),
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: "".join(line for line in text.splitlines(True) if not line.startswith("#")),
+        lambda text: text.replace('model_name="tiny"', 'model_name="my \\"tiny\\" } {1} \\\\ model 12"'),
+        lambda text: re.sub(
+            r'engine="0",(?:(.*?),)?model_name="tiny"', r'model_name="tiny",\1,engine="0"', text
+        ).replace(",,", ","),
+        lambda text: "\ufeff" + text,
+        lambda text: re.sub(
+            r"(?m)^(vllm:generation_tokens_total.*) (\S+)$", lambda m: f"{m[1]} {float(m[2]):.6e}", text
+        ),
+    ],
+    ids=["timestamps", "tabs", "crlf", "no help", "odd label", "label order", "byte order mark", "exponents"],
+)
+def test_other_ways_to_write_the_same_page(change: Callable[[str], str]) -> None:
+    odd, plain = counters(change(page("mtp", 1))), counters(page("mtp", 1))
+    assert change(page("mtp", 1)) != page("mtp", 1)
+    assert odd == plain
+
+
+@pytest.mark.parametrize("line", ["vllm:num_requests_running 1 2 3", "vllm:num_requests_running 1 x"])
+def test_a_line_with_more_than_a_number_and_a_time_is_refused(line: str) -> None:
+    with pytest.raises(MetricsError):
+        parse(line + "\n")
+
+
 def test_identity_that_one_page_does_not_tell_is_no_restart() -> None:
-    bare = "".join(
-        line for line in page("mtp", 1).splitlines(True) if "_created" not in line and "process_" not in line
-    )
-    assert not restarted(counters(page("mtp", 0), 0.0), counters(bare, 9.0))
+    assert not restarted(counters(page("mtp", 0), 0.0), counters(without_identity(page("mtp", 1)), 9.0))
 
 
 def test_a_start_time_that_trembles_is_no_restart() -> None:
     trembling = with_value(page("mtp", 1), "process_start_time_seconds", "1.7959581152801e+09")
     assert not restarted(counters(page("mtp", 0), 0.0), counters(trembling, 9.0))
+
+
+def test_a_sum_that_trembles_is_no_restart() -> None:
+    """Added up over several processes in another order, it may be smaller by its last digit."""
+    old = counters(page("mtp", 1), 0.0)
+    assert old.ttft is not None
+    new = replace(old, at=9.0, ttft=replace(old.ttft, sum=math.nextafter(old.ttft.sum, 0.0)))
+    assert not restarted(old, new)
+    got = window.reading(old, new)
+    assert (got.window_s, got.ttft_s.n, got.ttft_s.mean) == (9.0, 0, None)
 
 
 def test_the_block_floor() -> None:
@@ -169,7 +244,7 @@ def test_a_quantile_only_where_its_bucket_is_narrow() -> None:
     assert (wide.p99, wide.p99_bounds) == (None, (0.01, None))
     narrow = distribution(histogram(_100=0, _110=50, _120=50, inf=0))
     assert narrow.p50 == pytest.approx(0.11, abs=0.01)
-    assert narrow.p50_bounds is None
+    assert narrow.p50_bounds == (0.1, 0.12)
     assert narrow.p99 is not None
     assert 0.11 < narrow.p99 <= 0.12
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from console.metrics import window
 from console.metrics.reading import Distribution, Reading
+from console.metrics.span import distribution, of_several_tokens
+from console.metrics.vllm import Histogram
 from tests.unit.metrics_pages import SECONDS, VERSIONS, as_version, counters, drop, expected, page, with_value
 
 
@@ -152,3 +156,17 @@ def test_absent_series_are_unknown_and_not_zero() -> None:
     assert (got.prefix_cache.enabled, got.prefix_cache.block_tokens) == (None, None)
     assert got.mtp is not None
     assert (got.mtp.per_position, got.mtp.drafts) == (None, 204)
+
+
+def test_answers_of_one_token_have_no_time_per_token() -> None:
+    """vLLM counts them as 0 s: alone they are no measure, among others they would halve the mean."""
+    one = Histogram(((1.0, 1.0), (2.0, 1.0), (math.inf, 1.0)), 1, 1.0)
+    none = Histogram(((0.01, 1.0), (math.inf, 1.0)), 1, 0.0)
+    assert distribution(of_several_tokens(none, one)) == Distribution()
+    assert distribution(of_several_tokens(none, None)) == Distribution()
+    both = Histogram(((1.0, 1.0), (2.0, 1.0), (math.inf, 2.0)), 2, 101.0)
+    times = Histogram(((0.01, 1.0), (0.1, 2.0), (math.inf, 2.0)), 2, 0.05)
+    got = distribution(of_several_tokens(times, both))
+    assert (got.n, got.mean) == (1, 0.05)
+    # Requests that are not the same ones tell nothing.
+    assert of_several_tokens(times, one) == times

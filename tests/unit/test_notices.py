@@ -4,72 +4,20 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from console.gpu.sample import GpuProcess, GpuReport, GpuSample
-from console.metrics.reading import Distribution, Mtp, PrefixCache, Reading
-from console.notices import Look, Notice, Rings, Severity, Watcher, errors_in, once
+from console.metrics.reading import Distribution, LastRequests, Mtp, Reading
+from console.notices import Look, Rings, Severity, errors_in, once
 from console.server.facts import StartupFacts
 from console.server.status import ServerStatus, State
 from tests.unit.log_cases import read_log
-
-MIB = 1024**2
-READY = ServerStatus(State.READY, pid=10, url="http://127.0.0.1:8000")
-QUIET = Reading(window_s=30.0, running=0, waiting=0, kv_used=0.1, preemptions=0, generation_tokens_per_s=0.0)
-CARD = GpuSample(
-    0,
-    vram_used_bytes=15_000 * MIB,
-    vram_total_bytes=16_311 * MIB,
-    vram_free_bytes=800 * MIB,
-    pcie_gen=5,
-    pcie_gen_max=5,
-    pcie_width=8,
-    pcie_width_max=8,
-    pcie_replays=0,
-    util=0.9,
-    throttle=(),
-    processes=(GpuProcess(10, 14_000 * MIB, True),),
-)
-
-
-class Day:
-    """A watcher fed once a second."""
-
-    def __init__(self) -> None:
-        self.watcher = Watcher()
-        self.at = 1000.0
-        self.events: list[Notice] = []
-
-    def __call__(self, seconds: int = 1, **seen: Any) -> set[str]:
-        """So many looks at the same thing; the ids that stand after the last one."""
-        notices: tuple[Notice, ...] = ()
-        for _ in range(seconds):
-            self.at += 1
-            notices = self.watcher.see(Look(self.at, **({"status": READY} | seen)))
-            self.events += self.watcher.begun
-        self.last = notices
-        return {notice.id for notice in notices}
+from tests.unit.notice_days import MIB, QUIET, READY, Day, cards, drafting, hitting
 
 
 @pytest.fixture
 def day() -> Day:
     return Day()
-
-
-def drafting(rate: float, drafts: int = 100) -> Reading:
-    return replace(QUIET, mtp=Mtp(acceptance_rate=rate, drafts=drafts))
-
-
-def hitting(rate: float, **more: Any) -> Reading:
-    cache = PrefixCache(True, rate, cached_tokens=int(50_000 * rate), computed_tokens=int(50_000 * (1 - rate)))
-    found = replace(QUIET, ttft_s=Distribution(n=5, mean=0.2), prefix_cache=replace(cache, block_tokens=1600))
-    return replace(found, **more)
-
-
-def cards(**changes: Any) -> GpuReport:
-    return GpuReport(0.0, (replace(CARD, **changes),))
 
 
 def test_nothing_is_said_of_a_server_in_order(day: Day) -> None:
@@ -85,6 +33,10 @@ def test_acceptance_that_collapses_is_one_event_with_what_it_was(day: Day) -> No
     assert "fell to 0.0 %" in event.what
     assert "it was 78.0 % before" in event.what
     assert "32,768" in event.why
+    # What is left of it after a collapse is another matter than text that drafts badly.
+    day(1, reading=drafting(0.3))
+    assert "temperature" in day.last[0].why
+    assert "32,768" not in day.last[0].why
     # Half recovered is not recovered.
     assert day(5, reading=drafting(0.5)) == {"acceptance-collapsed"}
     assert day(5, reading=drafting(0.7)) == set()
@@ -100,6 +52,44 @@ def test_a_window_without_drafts_says_nothing_of_acceptance(day: Day) -> None:
     day(60, reading=drafting(0.78))
     assert day(30, reading=drafting(0.0, drafts=3)) == set()
     assert day(30, reading=replace(QUIET, mtp=Mtp())) == set()
+
+
+def test_a_collapse_between_pauses_is_one_event_until_it_is_over(day: Day) -> None:
+    day(60, reading=drafting(0.78))
+    for _ in range(5):
+        assert day(20, reading=drafting(0.0)) == {"acceptance-collapsed"}
+        assert day(120, reading=replace(QUIET, mtp=Mtp())) == set()
+        assert day(5, reading=None) == set()
+    assert len(day.events) == 1
+    day(90, reading=drafting(0.78))
+    day(5, reading=drafting(0.0))
+    assert [notice.episode for notice in day.events] == [1, 2]
+
+
+def test_a_console_that_comes_after_the_collapse_sees_it(day: Day) -> None:
+    life = Reading(mtp=Mtp(acceptance_rate=0.6, drafts=90_000))
+    assert day(5, reading=drafting(0.0), lifetime=life) == {"acceptance-collapsed"}
+    assert "60.0 % over the life" in day.last[0].what
+
+
+def test_nobody_is_told_to_restart_what_is_not_ours() -> None:
+    foreign = ServerStatus(State.FOREIGN, url="http://127.0.0.1:8000")
+    life = Reading(mtp=Mtp(acceptance_rate=0.8, drafts=5000))
+    notices = once(Look(5.0, foreign, None, replace(drafting(0.0), refused_requests=1), life))
+    assert [notice.id for notice in notices] == ["acceptance-collapsed", "clients-refused"]
+    for notice in notices:
+        assert "qwen-console restart" not in notice.fix
+        assert "qwen-console logs" not in notice.fix
+
+
+def test_what_a_late_console_has_not_seen_it_does_not_claim(day: Day) -> None:
+    life = Reading(mtp=Mtp(acceptance_rate=0.15, drafts=90_000))
+    assert day(5, reading=drafting(0.1), lifetime=life) == {"acceptance-poor"}
+    assert day.last[0].what == (
+        "MTP acceptance is 15.0 % over the life of the server, and in no window seen here above 10.0 %"
+    )
+    (notice,) = once(Look(5.0, READY, None, QUIET, life))
+    assert notice.what == "MTP acceptance is 15.0 % over the life of the server"
 
 
 def test_acceptance_that_never_rose(day: Day) -> None:
@@ -132,10 +122,46 @@ def test_a_hit_rate_that_fell_names_its_likeliest_cause(
     assert "it was 90.0 % before" in notice.what
 
 
+def test_a_new_conversation_is_no_alarm_and_one_that_goes_on_missing_is(day: Day) -> None:
+    day(60, reading=hitting(0.9))
+
+    def missing(n: int) -> Reading:
+        last = tuple(LastRequests(9.0, 1, 4.0, 50_000, 0, 50_000) for _ in range(n))
+        return hitting(0.0, ttft_s=Distribution(n=1, mean=4.0), last=(*last, LastRequests(99.0, 1, 0.2, 9, 8, 1)))
+
+    assert day(3, reading=missing(1)) == {"prefix-hit-rate-fell"}
+    assert day.last[0].severity.value == "info"
+    assert "new conversation" in day.last[0].why
+    assert "one request" in day.last[0].why
+    assert day(3, reading=missing(3)) == {"prefix-hit-rate-fell"}
+    assert day.last[0].severity.value == "warn"
+    assert "probe layout" in day.last[0].fix
+    assert len(day.events) == 1
+
+
+def test_a_foreign_server_that_began_anew_is_not_measured_against_its_former_life(day: Day) -> None:
+    foreign = ServerStatus(State.FOREIGN, url="http://127.0.0.1:8000")
+    day(60, reading=hitting(0.9), status=foreign)
+    day(1, reading=Reading(), status=foreign)
+    assert day(5, reading=hitting(0.1), status=foreign) == set()
+
+
+def test_what_an_ab_run_asks_is_no_finding(day: Day) -> None:
+    day(60, reading=hitting(0.9))
+    asked = hitting(0.0, refused_requests=2, ttft_s=Distribution(n=9, mean=1.0))
+    assert day(5, reading=asked, measured=True) == set()
+    assert day(1, reading=asked) == {"prefix-hit-rate-fell", "clients-refused"}
+
+
 def test_pressure_and_preemptions(day: Day) -> None:
     full = replace(QUIET, kv_used=0.93, waiting=2, preemptions=4)
     assert day(1, reading=full) == {"kv-pressure", "preemptions"}
     assert day(1, reading=replace(full, kv_used=0.88, preemptions=0)) == {"kv-pressure"}
+    # A queue that is empty for a moment is no end.
+    assert day(9, reading=replace(full, waiting=0, preemptions=0)) == {"kv-pressure"}
+    assert "2 requests wait" in day.last[0].what
+    assert day(9, reading=replace(full, waiting=0, preemptions=0)) == set()
+    assert day(1, reading=replace(full, preemptions=0)) == {"kv-pressure"}
     assert day(1, reading=replace(full, kv_used=0.80, preemptions=0)) == set()
     assert day(1, reading=replace(full, kv_used=0.88, preemptions=0)) == set()
 
@@ -143,6 +169,11 @@ def test_pressure_and_preemptions(day: Day) -> None:
 def test_a_queue_that_grows_not_one_that_is_there(day: Day) -> None:
     assert day(60, reading=replace(QUIET, running=2, waiting=5)) == set()
     assert day(20, reading=replace(QUIET, running=2, waiting=9)) == {"queue-grows"}
+    assert day.last[0].what == "9 requests wait, 5 did 30 s ago"
+    assert "faster" in day.last[0].why
+    # It shrinks: still a queue, but no more growing one.
+    assert day(40, reading=replace(QUIET, running=2, waiting=4)) == {"queue-grows"}
+    assert "does not grow" in day.last[0].why
     assert day(1, reading=replace(QUIET, running=2, waiting=1)) == set()
 
 
@@ -153,6 +184,8 @@ def test_a_stall_is_minutes_without_any_movement_and_no_long_prefill(day: Day) -
         assert day(1, reading=replace(running, kv_used=0.1 + step / 1000)) == set()
     assert day(299, reading=running) == set()
     assert day(3, reading=running) == {"engine-stalled"}
+    # Where the KV use is not told, nobody knows whether a long prompt is being read.
+    assert day(320, reading=replace(running, kv_used=None)) == set()
     assert day(1, status=replace(READY, state=State.STALLED, note="health says 503"), reading=None) == {
         "engine-stalled"
     }
@@ -163,54 +196,6 @@ def test_refused_clients_and_errors_in_the_log(day: Day) -> None:
     assert day(1, reading=QUIET, log_errors=2, log_error="ERROR something") == {"log-errors"}
     assert day(50, reading=QUIET) == {"log-errors"}
     assert day(20, reading=QUIET) == set()
-
-
-def test_a_thin_margin_and_whose_fault_a_desktop_is(day: Day) -> None:
-    assert day(1, cards=cards(vram_free_bytes=150 * MIB, display=True)) == {"vram-margin:0"}
-    assert "150 MiB" in day.last[0].what
-    assert "desktop" in day.last[0].why
-    assert day(1, cards=cards(vram_free_bytes=300 * MIB)) == {"vram-margin:0"}
-    assert day(1, cards=cards(vram_free_bytes=400 * MIB)) == set()
-    assert day(1, cards=cards(vram_free_bytes=100 * MIB), status=ServerStatus()) == set()
-    assert day(1, cards=cards(vram_free_bytes=100 * MIB, visible=False)) == set()
-
-
-def test_somebody_elses_process(day: Day) -> None:
-    ours = GpuProcess(10, 14_000 * MIB, True)
-    other = GpuProcess(2**22 + 1, 900 * MIB)
-    assert day(1, cards=cards(processes=(ours, other))) == {"foreign-process:0"}
-    assert "900 MiB" in day.last[0].what
-    assert day(1, cards=cards(processes=(ours, replace(other, vram_bytes=20 * MIB)))) == set()
-    assert day(1, cards=cards(processes=None)) == set()
-    # Before our own processes are known everything would look foreign.
-    assert day(1, cards=cards(processes=(replace(ours, ours=False),))) == set()
-
-
-def test_heat_counts_after_a_moment_and_the_power_cap_never(day: Day) -> None:
-    assert day(60, cards=cards(throttle=("power cap",))) == set()
-    assert day(3, cards=cards(throttle=("hw thermal",))) == set()
-    assert day(4, cards=cards(throttle=("hw thermal",))) == {"throttled:0"}
-    assert day(1, cards=cards()) == set()
-
-
-def test_a_link_is_narrow_under_load_only(day: Day) -> None:
-    assert day(60, cards=cards(pcie_gen=1, util=0.02)) == set()
-    assert day(12, cards=cards(pcie_gen=5, pcie_width=4)) == {"link-narrow:0"}
-    assert "x4" in day.last[0].what
-    assert day(1, cards=cards(pcie_width=4, util=0.01)) == set()
-
-
-def test_replays_that_rise(day: Day) -> None:
-    assert day(30, cards=cards(pcie_replays=500)) == set()
-    assert day(5, cards=cards(pcie_replays=515)) == {"pcie-replays:0"}
-    assert "15 PCIe packets" in day.last[0].what
-    assert day(70, cards=cards(pcie_replays=515)) == set()
-
-
-def test_a_lost_card_and_a_lost_driver(day: Day) -> None:
-    day(1, cards=cards())
-    assert day(1, cards=GpuReport(0.0, (replace(CARD, problem="off the bus"),))) == {"card-lost:0"}
-    assert day(1, cards=GpuReport(0.0, problem="no driver")) == {"cards-unreadable"}
 
 
 def test_another_server_starts_with_a_clean_slate(day: Day) -> None:

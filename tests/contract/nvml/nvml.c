@@ -78,10 +78,16 @@ static int library_return(const char *function) {
     return find(key, text) ? atoi(text) : SUCCESS;
 }
 
-/* What this call must answer before it may look at its value. */
+static void pause_ms(unsigned ms) {
+    struct timespec span = {ms / 1000, (ms % 1000) * 1000000L};
+    nanosleep(&span, NULL);
+}
+
+/* What this call must answer before it may look at its value; never, while the scenario has `N.hangs`. */
 static int ready(const void *card, const char *function) {
     char key[NAME], text[TEXT];
     if (!started) return UNINITIALIZED;
+    while (card_text(card, "hangs", text) && atoi(text)) pause_ms(20);
     if (library_return("any")) return library_return("any");
     if (card_text(card, "lost", text) && atoi(text)) return LOST;
     snprintf(key, NAME, "return.%s", function);
@@ -260,11 +266,6 @@ int nvmlDeviceGetCurrentClocksEventReasons(void *card, unsigned long long *value
 }
 int nvmlDeviceGetCurrentClocksThrottleReasons(void *card, unsigned long long *value) {
     return reasons(card, __func__, value);
-}
-
-static void pause_ms(unsigned ms) {
-    struct timespec span = {ms / 1000, (ms % 1000) * 1000000L};
-    nanosleep(&span, NULL);
 }
 
 /* Blocks for `throughput.ms`, and as long as `throughput.gate` is closed. */

@@ -116,3 +116,7 @@ class Rig:
         """End the process."""
         self._process.communicate(timeout=20)
         assert self._process.returncode == 0
+
+
+Start = Callable[[dict[str, object]], Rig]
+"""Starts a rig on a scenario."""
