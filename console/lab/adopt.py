@@ -12,8 +12,9 @@ import yaml
 
 from console.errors import ConsoleError, UsageError
 from console.lab.control import find_run
-from console.lab.plan import Plan
-from console.lab.results import read_results
+from console.lab.judge import judge_arm
+from console.lab.results import Results, read_results
+from console.lab.view import is_simulated, run_state
 from console.paths import Paths
 from console.presets import Preset
 from console.presets.model import Value
@@ -28,15 +29,18 @@ def adopt(paths: Paths, run_id: str, arm: str) -> Path:
         UsageError: no such arm, or an arm that is the preset as it is.
         ConsoleError: the file cannot be written.
     """
-    plan = _plan_with(paths, run_id, arm)
+    results = _results_with(paths, run_id, arm)
+    plan = results.plan
     changes = {**plan.changes, **plan.arm(arm).overrides}
     if not changes:
         raise UsageError(
             f"the arm {arm} is the preset {plan.base.name} as it is", "", "there is nothing to write: use that preset"
         )
     texts = [f"{key} {_shown(value)}" for key, value in changes.items()]
+    simulated = "SIMULATED, says nothing about a graphics card: " if is_simulated(results) else ""
+    told = f"{plan.base.name} with {', '.join(texts)}, as measured in {results.id} (verdict: {_word(results, arm)})"
     body = {
-        "description": f"{plan.base.name} with {', '.join(texts)}, as measured in {find_run(paths, run_id).name}",
+        "description": simulated + told,
         "extends": plan.base.name,
         **_sections(changes),
     }
@@ -50,7 +54,38 @@ def adopt(paths: Paths, run_id: str, arm: str) -> Path:
     return path
 
 
-def _plan_with(paths: Paths, run_id: str, arm: str) -> Plan:
+def caution(paths: Paths, run_id: str, arm: str) -> str | None:
+    """Why the run does not advise this arm, in a sentence; `None` if it does, or if the arm is its first one.
+
+    Raises:
+        NothingError: no such run.
+        UsageError: no such arm.
+    """
+    results = _results_with(paths, run_id, arm)
+    if arm == results.plan.arms[0].name or _word(results, arm) == "adopt":
+        return None
+    state = run_state(find_run(paths, run_id), results.events)
+    if state != "done":
+        return f"the run is {state}: it advises nothing"
+    if results.plan.kind == "aa":
+        return "an A/A run has equal arms: it advises nothing"
+    verdict = judge_arm(results, results.plan.arms[0].name, arm)
+    return f"the run does not advise the arm {arm}, its verdict is {verdict.overall}: {verdict.sentence}"
+
+
+def _word(results: Results, arm: str) -> str:
+    """The verdict on this arm: of several arms each has its own. The first arm is what the others were held against."""
+    base = results.plan.arms[0].name
+    if arm == base:
+        return "the arm measured against"
+    if results.plan.kind == "aa":
+        return "none, equal arms"
+    ended = results.last("run-end")
+    done = ended is not None and ended["state"] == "done"
+    return judge_arm(results, base, arm).overall if done else "none, the run did not end"
+
+
+def _results_with(paths: Paths, run_id: str, arm: str) -> Results:
     run_dir = find_run(paths, run_id)
     results = read_results(run_dir)
     if results is None:
@@ -58,7 +93,7 @@ def _plan_with(paths: Paths, run_id: str, arm: str) -> Plan:
     names = [found.name for found in results.plan.arms]
     if arm not in names:
         raise UsageError(f"the run {results.id} has no arm {arm!r}", "", f"its arms: {', '.join(names)}")
-    return results.plan
+    return results
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,6 +157,8 @@ def chunk_notes(presets: Sequence[Preset], block_tokens: int) -> Iterator[str]:
         budget = int(preset.args[BUDGET])
         text = f"budget {budget}: prefills {free} tokens a step alone, {busy} beside one decoding stream"
         text += f" (if the model is a hybrid with cache blocks of {block_tokens})"
+        if budget < block_tokens:
+            text += "; below the cache block: taken as it is, vLLM up to 0.22 refuses to start with it"
         if busy == 0:
             text += "; it starves: no prefill while a stream decodes"
         elif free in alone:

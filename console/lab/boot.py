@@ -128,7 +128,7 @@ class Boot:
         log.parent.mkdir(exist_ok=True)
         self._place.say("starting")
         begun = time.monotonic()
-        self._server.start(self._preset, log=log, for_run=self._shared.folder.name)
+        self._server.start(self._preset, log=log, for_run=self._shared.folder.name, recorded=False)
         status: ServerStatus | None = None
         for status in self._server.follow_start():
             self._place.say(f"starting: {status.detail or status.phase or status.state}")

@@ -99,11 +99,15 @@ def _fact(view: RunView, key: str) -> str:
 
 
 def lines(side: Side) -> list[str]:
-    """The table as text."""
-    text = [f"{'runs':<34}{'  '.join(side.runs)}"]
-    text += [f"differ in {line}" for line in side.differences]
-    for row in side.rows:
-        name = f"{row.measure} {row.arm}/{row.against}"
+    """The table as text: a column a run, each as wide as it has to be."""
+    names = [f"{row.measure} {row.arm}/{row.against}" for row in side.rows]
+    first = max((len(name) for name in names), default=0)
+    # A run that lacks a measure has no cell: each row holds its cells by their runs.
+    cells = [{cell.run: cell.text for cell in row.cells} for row in side.rows]
+    widths = {run: max([len(run), *(len(row.get(run, "")) for row in cells)]) for run in side.runs}
+    text = ["  ".join(["run".ljust(first), *(run.ljust(widths[run]) for run in side.runs)]).rstrip()]
+    for name, row, found in zip(names, side.rows, cells, strict=True):
         agree = {True: "intervals overlap", False: "INTERVALS DO NOT OVERLAP", None: ""}[row.agree]
-        text.append(f"{name:<34}{'  '.join(f'{cell.text:<44}' for cell in row.cells)}{agree}".rstrip())
-    return text
+        shown = (found.get(run, "").ljust(widths[run]) for run in side.runs)
+        text.append("  ".join([name.ljust(first), *shown, agree]).rstrip())
+    return [*text, *(f"the runs differ in {line}" for line in side.differences)]

@@ -8,7 +8,8 @@ from console import units
 from console.errors import UsageError
 from console.lab.shapes import SIZES, Shape
 
-ROUNDS = {"small": 2, "normal": 3, "full": 5}
+ROUNDS = {"small": 3, "normal": 3, "full": 5}
+"""By size; three are the least for an advice (`console.lab.verdict`)."""
 MOST_ROUNDS = 100
 # Figures reported for the reference machine.
 _PREFILL_TOKENS_PER_S = 930.0

@@ -8,7 +8,7 @@ equal vLLM and driver.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ SCHEMA = 1
 _MOST_RUNS = 40
 """The newest runs that may lend; older ones belong to another season."""
 _HELD = ("model", "command", "simulated")
+_PRESET = (*_HELD, "preset")
 _FREE_SIZES = frozenset({"clash_answer_tokens", "recall_tokens"})
 """Sizes that follow from the arms and that no measure depends on."""
 
@@ -37,6 +38,8 @@ class Floor:
     rounds: int
     half_width: Mapping[str, float]
     """Measure → 0.05 for an interval of ±5 %."""
+    size: str = ""
+    """How large its workloads were; those of another size come apart by other amounts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +92,27 @@ def write_spread(
 
 def collect(paths: Paths, plan: Plan) -> list[dict[str, Any]]:
     """The spreads of earlier runs that may lend to this plan, the newest first."""
-    folders = sorted((folder for folder in paths.runs.glob("*") if folder.is_dir()), reverse=True)
-    found = (read_json(folder / SPREAD_FILE) for folder in folders)
     ours = identity(plan)
-    able = [raw for raw in found if isinstance(raw, dict) and raw.get("schema") == SCHEMA and may_lend(raw, ours)]
-    return able[:_MOST_RUNS]
+    return [raw for raw in _left_behind(paths) if may_lend(raw, ours)][:_MOST_RUNS]
+
+
+def newest_floor(paths: Paths, plan: Plan) -> dict[str, Any] | None:
+    """The newest noise floor of this preset, of whatever size: to be shown beside a verdict, never to be pooled."""
+    ours = identity(plan)
+
+    def same(raw: Mapping[str, Any]) -> bool:
+        theirs = raw.get("identity") or {}
+        return raw.get("kind") == "aa" and bool(raw.get("floor")) and all(theirs.get(k) == ours[k] for k in _PRESET)
+
+    return next((raw for raw in _left_behind(paths) if same(raw)), None)
+
+
+def _left_behind(paths: Paths) -> Iterator[dict[str, Any]]:
+    """What each run wrote at its end, the newest first."""
+    for folder in sorted((folder for folder in paths.runs.glob("*") if folder.is_dir()), reverse=True):
+        raw = read_json(folder / SPREAD_FILE)
+        if isinstance(raw, dict) and raw.get("schema") == SCHEMA:
+            yield raw
 
 
 def may_lend(raw: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
@@ -113,9 +132,9 @@ def _agree(theirs: Mapping[str, Any], ours: Mapping[str, Any], free: Iterable[st
     return all(theirs.get(name) == ours.get(name) for name in names)
 
 
-def write_lent(run_dir: Path, entries: Sequence[Mapping[str, Any]]) -> None:
-    """Keep what may be lent in the run's own folder."""
-    write_json(run_dir / LENT_FILE, {"schema": SCHEMA, "runs": list(entries)})
+def write_lent(run_dir: Path, entries: Sequence[Mapping[str, Any]], floor: Mapping[str, Any] | None = None) -> None:
+    """Keep what may be lent in the run's own folder, and the preset's newest noise floor."""
+    write_json(run_dir / LENT_FILE, {"schema": SCHEMA, "runs": list(entries), "floor": floor})
 
 
 def lent_by(run_dir: Path, envs: Sequence[Mapping[str, Any]]) -> Lent:
@@ -134,12 +153,20 @@ def lent_by(run_dir: Path, envs: Sequence[Mapping[str, Any]]) -> Lent:
     for entry in able:
         for name, (ss, df) in entry.get("spreads", {}).items():
             parts.setdefault(name, []).append(Spread(ss, df, 1))
-    floor = next((entry for entry in able if entry.get("kind") == "aa" and entry.get("floor")), None)
     return Lent(
         {name: add_spreads(found) for name, found in parts.items()},
         tuple(entry["run"] for entry in able if entry.get("spreads")),
-        None if floor is None else Floor(floor["run"], floor["floor"]["rounds"], floor["floor"]["half_width"]),
+        _floor([*able, raw.get("floor") or {}], known),
     )
+
+
+def _floor(entries: Sequence[Mapping[str, Any]], known: Mapping[str, set[Any]]) -> Floor | None:
+    """The first noise floor among them that was found on the same vLLM and driver."""
+    for entry in entries:
+        found = entry.get("floor")
+        if entry.get("kind") == "aa" and found and all(known[key] == {entry.get(key)} for key in known):
+            return Floor(entry["run"], found["rounds"], found["half_width"], str(entry.get("size") or ""))
+    return None
 
 
 def remembered(paths: Paths, preset: Preset) -> Known:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Message = Mapping[str, Any]
+GREEDY = "greedy"
+"""The phase of those decodes that always take the likeliest word: their answers are held together between arms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +19,7 @@ class Job:
     workload: str
     """agent, decode, interference, concurrent, replay or warm-up."""
     phase: str
-    """cold, prime, warm, decode, stream, intruder, session or replay."""
+    """cold, prime, warm, decode, greedy, stream, intruder, session or replay."""
     key: str
     """Pairs the requests of two arms within a round."""
     messages: tuple[Message, ...]
@@ -32,13 +34,19 @@ class Job:
     """The rest of a recorded request."""
 
     def body(self, model: str) -> bytes:
-        """The JSON of the streamed request, with running token counts; made ones are greedy and of a fixed length."""
+        """The JSON of the streamed request, with running token counts; made ones have a fixed length.
+
+        Words are drawn as the model's own `generation_config` says, since that is what an agent gets and what drafts
+        are accepted under; without a seed, for which vLLM would leave its fast sampler. Greedy ones stand beside them.
+        """
         request: dict[str, Any] = {"model": model, "messages": list(self.messages)}
         if self.recorded is not None:
             request |= self.recorded
         else:
             # Without min_tokens: it would forbid the end token instead of running past it.
-            request |= {"max_tokens": self.answer_tokens, "ignore_eos": True, "temperature": 0}
+            request |= {"max_tokens": self.answer_tokens, "ignore_eos": True}
+            if self.phase == GREEDY:
+                request["temperature"] = 0
         if self.ids:
             request["return_token_ids"] = True
         request |= {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from console import units
 from console.lab.history import Floor
@@ -23,32 +25,56 @@ def judge(results: Results, *, finished: bool) -> Verdict:
     plan = results.plan
     base, *others = [arm.name for arm in plan.arms]
     verdicts = [judge_arm(results, base, arm) for arm in others]
-    best = min(verdicts, key=lambda verdict: _BEST_FIRST.index(verdict.overall))
+    best = min(verdicts, key=lambda verdict: (_BEST_FIRST.index(verdict.overall), _gain(results, verdict)))
     if len(verdicts) > 1:
-        best = Verdict(best.overall, best.sentence, tuple(f"{verdict.sentence}" for verdict in verdicts))
-    best = Verdict(best.overall, best.sentence, (*best.why, *_beside(results)))
-    if finished and (settled := results.last("settled")) is not None:
+        best = replace(best, why=tuple(f"{verdict.sentence}" for verdict in verdicts))
+    best = replace(best, why=(*best.why, *_beside(results)))
+    if not finished:
+        return _cut_short(results, best)
+    if (settled := results.last("settled")) is not None:
         head = f"settled after {settled['round']} of {plan.rounds} rounds"
-        return Verdict(best.overall, f"{best.sentence} ({head})", best.why)
-    if finished:
-        return best
-    done, planned = len(results.boots), len(plan.order)
-    word = "undecided" if best.overall in ("adopt", "undecided") else best.overall
-    return Verdict(word, f"the run was cut short after {done} of {planned} boots; {best.sentence}", best.why)
+        return replace(best, sentence=f"{best.sentence} ({head})")
+    return best
+
+
+def _gain(results: Results, verdict: Verdict) -> float:
+    """Orders arms that may be adopted: the smaller, the more is won in the measure that decides."""
+    if verdict.arm is None:
+        return 0.0
+    found = [f for f in findings(results, verdict.arm) if f.verdict == "better" and f.ratio]
+    primary = next((f for f in found if f.name == _primary(results, verdict.arm)), None)
+    return min(
+        (math.log(f.ratio) * (1 if f.lower_is_better else -1) for f in ([primary] if primary else found) if f.ratio),
+        default=0.0,
+    )
+
+
+def _cut_short(results: Results, best: Verdict) -> Verdict:
+    """A run that did not come to its end advises nothing; what speaks against an arm stands."""
+    done, planned = len(results.boots), len(results.plan.order)
+    word = "keep" if best.overall == "keep" and results.plan.kind != "aa" else "undecided"
+    sentence = f"the run was cut short after {done} of {planned} boots; {best.sentence}"
+    return Verdict(word, sentence, best.why)
+
+
+def _primary(results: Results, arm: str) -> str | None:
+    """The measure that decides: that of the run's kind, or of speculation where only one arm speculates."""
+    base = results.plan.arms[0].name
+    drafts = [results.plan.preset_of(name).speculative is not None for name in (base, arm)]
+    return PRIMARY.get("mtp" if drafts[0] != drafts[1] else results.plan.kind)
 
 
 def judge_arm(results: Results, base: str, arm: str) -> Verdict:
     """One arm against the base."""
     rounds = {boot.round for boot in results.valid(base)} & {boot.round for boot in results.valid(arm)}
     states = [_state(results, name) for name in (base, arm)]
-    drafts = states[0].speculates != states[1].speculates
     return overall(
         results.plan.kind,
         len(rounds),
         states[0],
         states[1],
         findings(results, arm),
-        primary=PRIMARY.get("mtp" if drafts else results.plan.kind),
+        primary=_primary(results, arm),
         break_even=_break_even(results, base, arm),
     )
 
@@ -102,7 +128,7 @@ def noise_floor(results: Results) -> Floor | None:
         boot.round for boot in results.valid(results.plan.arms[0].name)
     }
     widths = half_widths(findings(results, arm))
-    return Floor(results.id, len(rounds), widths) if len(rounds) > 1 and widths else None
+    return Floor(results.id, len(rounds), widths, results.plan.size) if len(rounds) > 1 and widths else None
 
 
 def _beside(results: Results) -> list[str]:
@@ -115,7 +141,9 @@ def _floor_text(results: Results) -> list[str]:
     if floor is None or results.plan.kind == "aa":
         return []
     shown = [f"{name} ±{width * 100:.1f} %" for name, width in floor.half_width.items() if name in results.metrics]
-    return [f"noise floor ({floor.run}, {floor.rounds} rounds): {', '.join(shown)}"] if shown else []
+    other = f", size {floor.size}" if floor.size not in ("", results.plan.size) else ""
+    head = f"noise floor ({floor.run}, {floor.rounds} rounds{other})"
+    return [f"{head}: equal arms come apart by {', '.join(shown)}"] if shown else []
 
 
 def _pooled_text(results: Results) -> list[str]:
@@ -141,7 +169,7 @@ def _memory_text(results: Results) -> list[str]:
             env = boots[0].env
             peak = env.get("vram_peak_bytes") or ()
             costs[arm.name] = (env.get("kv_tokens"), tuple(peak))
-    if len({cost[0] for cost in costs.values()}) < 2 and not any(any(cost[1]) for cost in costs.values()):
+    if results.plan.kind == "aa" or not any(cost[0] or any(cost[1]) for cost in costs.values()):
         return []
     texts = []
     for name, (tokens, peak) in costs.items():

@@ -12,7 +12,7 @@ from console.endpoint import EndpointError
 from console.errors import BusyError, ConsoleError
 from console.lab import carried
 from console.lab.folder import LAB_EXIT, LAB_LOG, LAB_RECORD, write_folder
-from console.lab.history import collect, write_lent
+from console.lab.history import collect, newest_floor, write_lent
 from console.lab.jobs import Job
 from console.lab.journal import read_events
 from console.lab.plan import Plan
@@ -52,7 +52,7 @@ def launch(paths: Paths, plan: Plan, *, interrupt: bool = False, recorded: tuple
     paths.make()
     run_dir = _new_folder(paths, plan.kind)
     write_folder(run_dir, paths, plan, before)
-    write_lent(run_dir, collect(paths, plan))
+    write_lent(run_dir, collect(paths, plan), newest_floor(paths, plan))
     if recorded:
         write_recorded(recorded, run_dir)
     spawn(run_dir, plan.base, before)

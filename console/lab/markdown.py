@@ -7,6 +7,7 @@ from typing import Any
 
 from console import units
 from console.lab.measures import MEASURES
+from console.lab.words import ONE_ROUND, RUN, explained, run_word
 
 Report = Mapping[str, Any]
 _BOOT_HEAD = (
@@ -53,12 +54,24 @@ def render(report: Report) -> str:
     return "\n".join(lines) + "\n"
 
 
+def word_of(report: Report) -> str:
+    """The run's word."""
+    return run_word(report["kind"], report["state"], report["verdict"] and report["verdict"]["overall"])
+
+
 def _verdict(report: Report) -> list[str]:
-    verdict = report["verdict"]
+    word, verdict = word_of(report), report["verdict"]
     if verdict is None:
-        return ["**No verdict yet:** the run is not over.", ""]
-    lines = [f"**{verdict['overall']}**: {verdict['sentence']}", ""]
+        return [f"**{word}:** no verdict yet, the run is not over.", ""]
+    means = [f"*{word}*: {RUN[word]}.", ""] if word in RUN else []
+    lines = [f"**{word}**: {verdict['sentence']}", "", *means]
     return [*lines, *(f"- {reason}" for reason in verdict["why"]), ""]
+
+
+def _words(report: Report) -> list[str]:
+    """What the words of the comparison mean."""
+    pairs = [pair["verdict"] for metric in report["metrics"].values() for pair in metric["compare"]]
+    return [*(f"- {text}" for text in explained("", pairs)), ""] if pairs else []
 
 
 def value(name: str, number: float | None) -> str:
@@ -89,6 +102,7 @@ def _metrics(report: Report, arms: list[str]) -> list[str]:
         "",
         *_table(["measure", "arms", "change", "interval", "spread (df)", "verdict"], pairs),
         "",
+        *_words(report),
     ]
 
 
@@ -99,8 +113,14 @@ def _figure(name: str, figure: Mapping[str, Any]) -> str:
     return f"{value(name, figure['median'])}{span} ({figure['n_rounds']}/{figure['n_requests']})"
 
 
+def interval(pair: Mapping[str, Any]) -> str:
+    """The interval of a ratio as a change; that of a single round is marked."""
+    mark = f" ({ONE_ROUND})" if pair["rounds"] == 1 else ""
+    return (units.NA if pair["lo"] is None else f"[{units.change(pair['lo'])}, {units.change(pair['hi'])}]") + mark
+
+
 def _pair(pair: Mapping[str, Any]) -> list[str]:
-    span = units.NA if pair["lo"] is None else f"[{units.change(pair['lo'])}, {units.change(pair['hi'])}]"
+    span = interval(pair)
     lent = f", {pair['pooled_df']} of earlier runs" if pair["pooled_df"] else ""
     spread = units.NA if pair["spread"] is None else f"{units.percent(pair['spread'])} ({pair['df']}{lent})"
     word = "; ".join([pair["verdict"], *pair["warnings"]])

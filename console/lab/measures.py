@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from console.lab.jobs import GREEDY
 from console.lab.trace import Trace
 
 BOOT = "boot"
@@ -31,6 +32,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
         measure.name: measure
         for measure in (
             Measure("decode.tpot_s", "time per output token", "s", True),
+            Measure("decode.tpot_greedy_s", "time per output token, greedy", "s", True, judged=False),
             # Under speculation a gap holds several tokens and grows while text gets faster.
             Measure("decode.gap_s", "gap between arrivals", "s", True, judged=False),
             Measure("decode.output_tokens_per_s", "output throughput, one stream", "tok/s", False, judged=False),
@@ -72,10 +74,11 @@ class Sent:
 def boot_values(requests: Iterable[Sent], prefill_tokens_per_s: float | None) -> dict[str, dict[str, float]]:
     """Measure → pairing key → value, of one boot."""
     sent = [request for request in requests if request.trace.ok]
-    decode, sessions = _of(sent, "decode"), _of(sent, "concurrent")
+    decode, greedy, sessions = _of(sent, "decode", "decode"), _of(sent, "decode", GREEDY), _of(sent, "concurrent")
     cold, warm, replay = _of(sent, "agent", "cold"), _of(sent, "agent", "warm"), _of(sent, "replay")
     found = {
         "decode.tpot_s": _each(decode, lambda trace: trace.tpot_s),
+        "decode.tpot_greedy_s": _each(greedy, lambda trace: trace.tpot_s),
         "decode.gap_s": _each(decode, lambda trace: trace.gap_s),
         "decode.output_tokens_per_s": _alone(decode),
         "agent.ttft_cold_s": _each(cold, lambda trace: trace.ttft_s),

@@ -20,6 +20,8 @@ SCHEMA = 1
 WORKLOADS = ("agent", "decode", "interference", "concurrent")
 REPLAY = "replay"
 _START_S, _SIMULATED_START_S = 150.0, 4.0
+BLOCK_UNKNOWN = "no server has told its cache block"
+"""How the note begins that is out of date once a server has told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,8 @@ def make_plan(
     """
     known = known or Known()
     base = apply_overrides(preset, changes or {})
+    # Every boot of a run gets a key of its own.
+    base.see_whole(keyless=True)
     block = known.block_tokens or BLOCK_TOKENS
     found, left_out = _startable(kind, base, arms_for(kind, base, arms, a, b, block), block, known.version)
     resolved = [apply_overrides(base, arm.overrides) for arm in found]
@@ -257,7 +261,7 @@ def _notes(kind: str, resolved: Sequence[Preset], differs: Sequence[str], block_
     elif kind not in _MEANT and len(differs) > 1:
         notes.append(f"the arms differ in {len(differs)} keys: what is measured is all of them together")
     if block_tokens is None:
-        notes.append(f"no server has told its cache block: workloads are cut for {BLOCK_TOKENS} tokens")
+        notes.append(f"{BLOCK_UNKNOWN}: workloads are cut for {BLOCK_TOKENS} tokens")
     return tuple(notes)
 
 

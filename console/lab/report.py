@@ -11,6 +11,7 @@ from typing import Any
 from console import __version__
 from console.errors import NothingError
 from console.lab.history import write_spread
+from console.lab.jobs import GREEDY
 from console.lab.journal import FILE, read_events, write_json
 from console.lab.judge import noise_floor
 from console.lab.markdown import render
@@ -116,6 +117,7 @@ def _json(results: Results, view: RunView, run_dir: Path) -> dict[str, Any]:
         else {
             "overall": view.verdict.overall,
             "sentence": view.verdict.sentence,
+            "arm": view.verdict.arm,
             "why": list(view.verdict.why),
         },
         "warnings": [*view.warnings, *_ending(view)],
@@ -181,7 +183,7 @@ def _greedy(results: Results, arm: str) -> dict[str, Trace]:
         f"{boot.round}/{request.key}": request.trace
         for boot in results.valid(arm)
         for request in boot.sent
-        if request.workload == "decode" and request.trace.ok
+        if request.phase == GREEDY and request.trace.ok
     }
 
 

@@ -151,4 +151,4 @@ def _recall(size: str, prefix: int, context: int | None) -> int:
     if context is None:
         return 0
     near = context - _MARGIN
-    return max(0, min(near, 2 * prefix) if size == "small" else near)
+    return max(0, min(near, prefix) if size == "small" else near)

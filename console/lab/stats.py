@@ -75,6 +75,8 @@ class Comparison:
     """Those of them that earlier runs lent."""
     more_rounds: int | None = None
     """About how many further rounds would settle an undecided one; `None` if settled, or if no number would do."""
+    rounds: int = 0
+    """Rounds in which both arms were measured; one can only suggest, whatever interval stands beside it."""
 
 
 def summarise(rounds: Rounds, level: float = LEVEL) -> ArmFigure:
@@ -170,14 +172,15 @@ def _several_rounds(
 ) -> Comparison:
     centre, rounds = fmean(logs), len(logs)
     if not basis.spread.df:
-        return Comparison(arm, against, math.exp(centre), None, None, "undecided", ("its spread is not known",))
+        why = ("its spread is not known",)
+        return Comparison(arm, against, math.exp(centre), None, None, "undecided", why, rounds=rounds)
     half, strict = (_half(basis, rounds, level) for level in (rule.shown, rule.decide))
     word = "undecided"
     if basis.spread.df >= rule.least_df:
         word = _word(centre - strict, centre + strict, rule.smallest, lower_is_better=lower_is_better)
     error, more = _error(basis, rounds), None
     if word == "undecided" and not rule.interim:
-        needed = rounds_needed(centre, basis.spread.sd or 0.0, rule.shown, rule.smallest, basis.pooled.df)
+        needed = rounds_needed(centre, basis.spread.sd or 0.0, rule.decide, rule.smallest, basis.pooled.df)
         more = needed - rounds if needed is not None and needed > rounds else None
     return Comparison(
         arm,
@@ -192,6 +195,7 @@ def _several_rounds(
         df=basis.spread.df,
         pooled_df=basis.pooled.df,
         more_rounds=more,
+        rounds=rounds,
     )
 
 
@@ -202,7 +206,7 @@ def _one_round(arm: str, against: str, centre: float, basis: Basis, rule: Rule) 
     lent = basis.pooled
     if lent.df < _LENT_DF:
         warning = f"one round only suggests: {size}; it has no interval"
-        return Comparison(arm, against, ratio, None, None, "undecided", (warning,))
+        return Comparison(arm, against, ratio, None, None, "undecided", (warning,), rounds=1)
     half = _half(Basis(lent, lent, Spread()), 1, rule.shown)
     warning = f"one round only suggests: {size}; its interval rests on the spread of earlier runs"
     return Comparison(
@@ -216,6 +220,7 @@ def _one_round(arm: str, against: str, centre: float, basis: Basis, rule: Rule) 
         spread=lent.sd,
         df=lent.df,
         pooled_df=lent.df,
+        rounds=1,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from console.lab.plan import BLOCK_UNKNOWN
 from console.lab.results import Results
 
 LATENESS_LIMIT_S = 0.005
@@ -17,7 +18,7 @@ _EQUAL = {
 
 def warnings_of(results: Results) -> tuple[str, ...]:
     """Everything that a reader of the numbers has to know, each once."""
-    found = list(results.plan.notes)
+    found = [*_notes(results), *_size(results)]
     if results.plan.quick or results.plan.rounds == 1:
         found.append("one round only suggests: no interval here comes from repeated starts")
     found += [str(event["text"]) for event in results.events if event["event"] == "warning"]
@@ -32,21 +33,59 @@ def warnings_of(results: Results) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def _blocks(results: Results, arm: str | None = None) -> list[int]:
+    """Cache blocks as the servers told them, of one arm or of all."""
+    boots = [boot for boot in results.boots if boot.valid and arm in (None, boot.arm)]
+    return sorted({int(block) for boot in boots if (block := boot.env.get("block_tokens"))})
+
+
+def _notes(results: Results) -> list[str]:
+    """The plan's notes; that the cache block was not known is one only until a server has told it."""
+    plan, told = results.plan, _blocks(results)
+    if not told:
+        return list(plan.notes)
+    found = [note for note in plan.notes if not note.startswith(BLOCK_UNKNOWN)]
+    if plan.block_tokens not in told:
+        theirs = " and ".join(f"{block:,}" for block in told)
+        found.append(
+            f"workloads were cut for cache blocks of {plan.block_tokens:,} tokens, the server's have {theirs}: "
+            "the next run knows"
+        )
+    return found
+
+
+def _size(results: Results) -> list[str]:
+    """What the smallest size cannot tell."""
+    shape = results.plan.shape
+    if results.plan.size != "small":
+        return []
+    return [
+        f"size small: a prefix of {shape.prefix_tokens:,} tokens, answers of {shape.decode_answer_tokens}: it shows "
+        "that the arms work and where they differ; decide on --size normal, whose prompts are more like an agent's"
+    ]
+
+
 def _uncacheable(results: Results) -> list[str]:
-    """Arms in which the agent's prefix is too short for any of it to come from the cache."""
+    """What speculation costs in a warm turn, and arms in which the prefix is too short for the cache to show at all."""
     found = []
+    drafts = {arm.name: results.plan.preset_of(arm.name).speculative is not None for arm in results.plan.arms}
     for arm in results.plan.arms:
-        preset = results.plan.preset_of(arm.name)
-        blocks = [int(block) for boot in results.valid(arm.name) if (block := boot.env.get("block_tokens"))]
-        # Under speculation the last block that matches is computed again.
-        needed = 2 if preset.speculative is not None else 1
-        if preset.args.get("enable-prefix-caching") is False or not blocks:
+        blocks = _blocks(results, arm.name)
+        if results.plan.preset_of(arm.name).args.get("enable-prefix-caching") is False or not blocks:
             continue
-        prefix, block = results.plan.shape.prefix_tokens, max(blocks)
+        # Under speculation the last block that matches is computed again.
+        needed, block, prefix = 2 if drafts[arm.name] else 1, max(blocks), results.plan.shape.prefix_tokens
+        if drafts[arm.name] and not all(drafts.values()):
+            found.append(
+                f"{arm.name}: under speculation vLLM computes the last cached block again in every warm turn, "
+                f"{block:,} tokens however long the prefix is; whether faster text makes up for the later start, the "
+                "length of your answers decides"
+            )
         if prefix < needed * block:
             found.append(
                 f"{arm.name}: {needed} cache block{'s' if needed > 1 else ''} of {block} tokens would be needed before "
-                f"anything is taken from the cache; the agent's prefix has {prefix}: a larger --size has more"
+                f"anything is taken from the cache; the agent's prefix has {prefix}: this size cannot show cached "
+                "tokens there; a larger --size has more"
             )
     return found
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from console.lab.sequential import SMALLEST
+from console import units
+from console.lab.sequential import FIRST_LOOK, SMALLEST
 
+LEAST_ROUNDS = FIRST_LOOK
+"""Fewer rounds than this advise nothing: a word is found from two on, a change of configuration is not."""
 COLLAPSE = 0.5
 """Acceptance at the end below this share of the start has collapsed."""
 INFORMATION = frozenset({"sampling_extra"})
@@ -21,6 +24,8 @@ class Verdict:
     """adopt, keep, undecided or invalid."""
     sentence: str
     why: tuple[str, ...] = ()
+    arm: str | None = None
+    """The arm to adopt; `None` unless the word is adopt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,13 @@ class Finding:
         return self.ratio is not None and not 1 / (1 + SMALLEST) <= self.ratio <= 1 + SMALLEST
 
     @property
+    def beyond(self) -> bool:
+        """Whether all of its interval lies beyond what counts as no difference."""
+        if self.lo is None or self.hi is None:
+            return False
+        return self.hi < 1 / (1 + SMALLEST) or self.lo > 1 + SMALLEST
+
+    @property
     def leans_worse(self) -> bool:
         """Whether its interval lies on the bad side, word or no word."""
         if self.lo is None or self.hi is None:
@@ -55,9 +67,13 @@ class Finding:
         """`decode.tpot_s -48.0 % [-50.1 %, -45.9 %]: better`."""
         if self.ratio is None:
             return f"{self.name}: {self.verdict}" + (f" ({self.advice})" if self.advice else "")
-        span = f" [{_change(self.lo)}, {_change(self.hi)}]" if self.lo is not None and self.hi is not None else ""
+        span = (
+            f" [{units.change(self.lo)}, {units.change(self.hi)}]"
+            if self.lo is not None and self.hi is not None
+            else ""
+        )
         tail = f" ({self.advice})" if self.advice else ""
-        return f"{self.name} {_change(self.ratio)}{span}: {self.verdict}{tail}"
+        return f"{self.name} {units.change(self.ratio)}{span}: {self.verdict}{tail}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +152,9 @@ def _by_speed(
         return Verdict("keep", sentence, why)
     if worse:
         return Verdict("keep", f"keep {base}: {arm} is worse in {_list(worse)}", why)
-    if first in better if first else any(f.certain for f in better):
-        return Verdict("adopt", f"adopt {arm}: {', '.join(f.text for f in better)}, and nothing is worse", why)
+    won = [f for f in better if (f is first if first else f.certain)]
+    if won:
+        return _advised(arm, rounds, won, findings)
     if findings and all(f.verdict == "equivalent" or _is_small(f) for f in findings):
         return Verdict("keep", f"keep {base}: no difference that counts in any measure", why)
     if first is not None and (first.verdict == "equivalent" or _is_small(first)):
@@ -146,6 +163,29 @@ def _by_speed(
         return Verdict("undecided", f"not settled yet: {better[0].text}, one of {len(findings)} measures", why)
     shown = first or next((f for f in findings if f.verdict == "undecided"), None)
     return Verdict("undecided", f"not settled yet: {shown.text if shown else 'no data'}", why)
+
+
+def _advised(arm: str, rounds: int, won: Sequence[Finding], findings: Sequence[Finding]) -> Verdict:
+    """What the run is about is better and nothing is worse: enough for an advice, or not yet."""
+    why = tuple(finding.text for finding in findings)
+    enough = [f for f in won if f.beyond]
+    if not enough:
+        zone = f"its interval reaches into the ±{SMALLEST:.0%} that do not count".replace("%", " %")
+        return Verdict("undecided", f"not settled yet: {won[0].text}, but {zone}", why)
+    said = ", ".join(f.text for f in enough)
+    if rounds < LEAST_ROUNDS:
+        sentence = f"{rounds} rounds only suggest {arm}: {said}; {LEAST_ROUNDS} are the least for an advice"
+        return Verdict("undecided", sentence, why)
+    return Verdict("adopt", f"adopt {arm}: {said}; {_beside_it(findings, enough)}", why, arm)
+
+
+def _beside_it(findings: Sequence[Finding], enough: Sequence[Finding]) -> str:
+    """What is known of the other measures; open is not unharmed."""
+    others = [f for f in findings if f not in enough]
+    open_ = [f for f in others if f.verdict == "undecided"]
+    if not open_:
+        return "nothing else is worse" if others else "nothing else was judged"
+    return f"nothing is shown to be worse, but open, so not shown to be unharmed: {_list(open_)}"
 
 
 def _is_small(finding: Finding) -> bool:
@@ -192,7 +232,3 @@ def _faults(base: ArmState, arm: ArmState) -> list[str]:
 
 def _list(findings: Sequence[Finding]) -> str:
     return ", ".join(finding.name for finding in findings)
-
-
-def _change(ratio: float | None) -> str:
-    return "n/a" if ratio is None else f"{(ratio - 1) * 100:+.1f} %"

@@ -14,6 +14,7 @@ from console.lab.judge import judge
 from console.lab.results import BEGINNINGS, BootResult, Metric, Results, read_results
 from console.lab.to_know import warnings_of
 from console.lab.verdict import Verdict
+from console.lab.words import run_word
 from console.paths import Paths
 from console.server.run_lock import run_is_live
 
@@ -57,6 +58,11 @@ class RunView:
     """Earlier runs whose boot-to-boot spread the intervals also rest on."""
     floor: Floor | None = None
     """The newest A/A noise floor of this preset."""
+
+    @property
+    def word(self) -> str:
+        """One word for it: the verdict's; the state's, if the run did not come to its end; an A/A run's noise floor."""
+        return run_word(self.kind, self.state, self.verdict.overall if self.verdict else None)
 
     @property
     def resumable(self) -> bool:

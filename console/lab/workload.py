@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from console.lab.corpus import Walk
 from console.lab.fitting import fit
-from console.lab.jobs import Act, Job, Jobs, Message
+from console.lab.jobs import GREEDY, Act, Job, Jobs, Message
 from console.lab.shapes import TRIGGER, Shape
 
 Count = Callable[[list[Message]], int]
@@ -23,6 +23,8 @@ _GO_ON = "Go on with the text below for as long as you can, in its own style. Do
 _REPLY = "I will look at the next file before I answer."
 _TOOL = "Result of read_file:\n"
 _AT_A_TIME = 8
+_GREEDY_EVERY = 3
+"""One decode of so many is greedy."""
 
 
 def build_jobs(
@@ -99,7 +101,8 @@ def _warm_decode(shape: Shape, mark: str, count: Count, i: int) -> Job:
 def _decode_act(shape: Shape, mark: str, count: Count, i: int) -> Act:
     nonce, messages = _short(f"{mark}/decode/{i}", count, shape.decode_prompt_tokens)
     tokens, answer = shape.decode_prompt_tokens, shape.decode_answer_tokens
-    return Act((Job("decode", "decode", f"decode/{i}", tuple(messages), tokens, answer, nonce, ids=True),))
+    phase = GREEDY if i % _GREEDY_EVERY == 1 else "decode"
+    return Act((Job("decode", phase, f"decode/{i}", tuple(messages), tokens, answer, nonce, ids=True),))
 
 
 def _conversation(shape: Shape, mark: str, count: Count, i: int) -> tuple[Act, ...]:

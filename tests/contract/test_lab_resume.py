@@ -159,7 +159,7 @@ def test_the_noise_floor_is_lent_to_the_next_run(house: LabHouse) -> None:
     assert report["noise_floor"]["run"] == first
     assert report["probes"]["on"]["sampling_extra"]["passed"] == 0
     assert "min_p, logit_bias refused" in " ".join(report["verdict"]["why"])
-    assert report["divergence"]["on"]["pairs"] == 3
+    assert report["divergence"]["on"]["pairs"] == 1
     side = {boot["arm"]: boot["env"]["cards"] for boot in report["boots"]}
     assert len(side["on"]) == 2
     assert side["on"][0]["temp_c"] > 0

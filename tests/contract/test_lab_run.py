@@ -19,6 +19,7 @@ from console.lab.journal import read_events
 from console.metrics.feed import Feed
 from console.server.process import send
 from console.server.run_lock import run_is_live
+from console.server.state import read_json, spec_path
 from console.server.status import State
 from tests.contract.lab_house import KEY, LabHouse, open_lab, until
 
@@ -38,6 +39,9 @@ def test_mtp_from_plan_to_verdict_and_back_to_what_ran_before(house: LabHouse) -
     view = house.view(run_id)
 
     assert (view.state, view.problem, view.restored) == ("done", None, "quick runs again")
+    spec, _ = read_json(spec_path(house.server.paths.server_record))
+    assert spec is not None
+    assert spec["recorder"], "what runs again goes into the history again"
     assert [boot["valid"] for boot in report["boots"]] == [True] * 4, report["warnings"]
     assert report["simulated"] is True
     tpot, gap = (report["metrics"][name] for name in ("decode.tpot_s", "decode.gap_s"))

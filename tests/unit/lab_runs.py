@@ -68,7 +68,8 @@ class Made:
                 trace = _trace(0.1 * level, speed, level, 48) | {
                     "ids": [*range(40), *range(speed.words, 8 + speed.words)]
                 }
-                journal.add("request", n=n, workload="decode", phase="decode", key=f"decode/{i}", trace=trace)
+                phase = "greedy" if i == 1 else "decode"
+                journal.add("request", n=n, workload="decode", phase=phase, key=f"decode/{i}", trace=trace)
             self._clash(journal, n, speed, level)
             for i in range(2):
                 trace = _trace(0.2 * level, speed, level, 16)

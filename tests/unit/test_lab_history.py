@@ -10,7 +10,7 @@ import pytest
 from console.lab.compare import lines, side_by_side
 from console.lab.control import list_runs
 from console.lab.folder import write_folder
-from console.lab.history import Lent, collect, identity, lent_by, may_lend, remembered, write_lent
+from console.lab.history import Lent, collect, identity, lent_by, may_lend, newest_floor, remembered, write_lent
 from console.lab.plan import Plan, make_plan
 from console.lab.report import to_json, write_reports
 from console.lab.view import read_run
@@ -24,7 +24,7 @@ def _lend_to(plan: Plan, made: Made) -> Lent:
     folder = made.paths.run("20300101-000000-next")
     folder.mkdir(exist_ok=True)
     write_folder(folder, made.paths, plan, None)
-    write_lent(folder, collect(made.paths, plan))
+    write_lent(folder, collect(made.paths, plan), newest_floor(made.paths, plan))
     return lent_by(folder, ENVS)
 
 
@@ -50,6 +50,16 @@ def test_equal_arms_lend_to_a_run_that_varies_a_key_and_leave_a_floor() -> None:
     assert lent.floor is not None
     assert lent.floor.rounds == 3
     assert 0 < lent.floor.half_width["decode.tpot_s"] < 0.1
+
+
+def test_the_floor_of_a_preset_is_shown_whatever_its_size_but_lends_nothing_then() -> None:
+    made = whole_run("aa")
+    write_reports(made.folder)
+    lent = _lend_to(_plan(size="normal"), made)
+    assert lent.runs == ()
+    assert lent.floor is not None
+    assert (lent.floor.run, lent.floor.size) == (made.folder.name, "small")
+    assert _lend_to(_plan(size="normal", base=replace(BASE, name="another")), made).floor is None
 
 
 @pytest.mark.parametrize(
@@ -121,7 +131,7 @@ def test_the_verdict_says_what_it_pooled_and_shows_the_floor() -> None:
     why = " / ".join(report["verdict"]["why"])
     assert f"pooled with 1 earlier run ({floor.folder.name})" in why
     assert "4 degrees of freedom" in why
-    assert f"noise floor ({floor.folder.name}, 3 rounds): decode.tpot_s ±" in why
+    assert f"noise floor ({floor.folder.name}, 3 rounds): equal arms come apart by decode.tpot_s ±" in why
     write_reports(folder)
     assert "(4, 2 of earlier runs)" in (folder / "report.md").read_text()
 

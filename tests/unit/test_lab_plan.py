@@ -207,6 +207,8 @@ def test_a_budget_below_the_block_is_skipped_where_vllm_asserts_and_measured_whe
     for version in ("0.27.0", "0.32.0+cpu", None):
         new = make_plan("chunk", _preset(), arms=words, known=Known(block_tokens=1600, version=version))
         assert [arm.name for arm in new.arms] == words
+        assert "budget 512" in new.notes[0]
+        assert "below the cache block" in new.notes[0]
     with pytest.raises(UsageError, match="no two budgets") as caught:
         make_plan("chunk", _preset(), arms=["512", "2048"], known=Known(block_tokens=1600, version="0.22"))
     assert "1600" in caught.value.why

@@ -38,7 +38,7 @@ def test_the_json_has_the_keys_of_the_contract() -> None:
     tpot = report["metrics"]["decode.tpot_s"]
     assert tpot["arms"]["off"].keys() == {"median", "lo", "hi", "n_rounds", "n_requests"}
     assert tpot["compare"][0].keys() >= {"arm", "against", "ratio", "lo", "hi", "verdict", "warnings"}
-    assert report["verdict"].keys() == {"overall", "sentence", "why"}
+    assert report["verdict"].keys() == {"overall", "sentence", "arm", "why"}
     assert report["schema"] == 1
     assert report["state"] == "done"
     json.dumps(report)
@@ -50,7 +50,8 @@ def test_gap_and_time_per_token_are_two_numbers() -> None:
     assert tpot["ratio"] == pytest.approx(0.5, rel=0.01)
     assert gap["ratio"] == pytest.approx(1.0, rel=0.01)
     assert metrics["decode.tpot_s"]["arms"]["on"]["n_rounds"] == 3
-    assert metrics["decode.tpot_s"]["arms"]["on"]["n_requests"] == 9
+    assert metrics["decode.tpot_s"]["arms"]["on"]["n_requests"] == 6
+    assert metrics["decode.tpot_greedy_s"]["arms"]["on"]["n_requests"] == 3
 
 
 def test_speculation_is_null_where_there_is_none() -> None:
@@ -305,3 +306,21 @@ def test_a_journal_that_grows_is_read_on_from_where_it_was() -> None:
     for place in made.plan.boots():
         made.boot(place, Speed())
         assert len(read_run(made.folder).boots) == place[0]
+
+
+def test_of_several_arms_that_may_be_adopted_the_best_is_named_in_a_field() -> None:
+    made = make_run("mtp", arms=["1", "2", "3"])
+    for place in made.plan.boots():
+        made.boot(place, Speed(tpot_s={"off": 0.03, "n1": 0.02, "n2": 0.012, "n3": 0.015}[place[2]]))
+    made.end()
+    verdict = to_json(made.folder)["verdict"]
+    assert (verdict["overall"], verdict["arm"]) == ("adopt", "n2")
+    assert verdict["sentence"].startswith("adopt n2:")
+
+
+def test_a_run_that_was_cut_short_is_not_called_invalid() -> None:
+    made = make_run()
+    made.end("interrupted", "stopped by SIGTERM")
+    view = read_run(made.folder)
+    assert view.verdict is not None
+    assert (view.state, view.verdict.overall, view.verdict.arm) == ("interrupted", "undecided", None)

@@ -8,7 +8,7 @@ from statistics import variance
 
 import pytest
 
-from console.lab.sequential import LOOK_P, Rule, looks, rule
+from console.lab.sequential import LOOK_P, WORDS, Rule, looks, rule
 from console.lab.spread import Rounds, Spread, add_spreads, fit, pool, round_logs
 from console.lab.stats import compare, pair_spread
 from console.lab.student import t_factor
@@ -106,9 +106,10 @@ def test_looks_are_fixed_before_the_start_and_what_they_may_spend_is_taken_from_
     assert looks(60)[0] == 3
     for rounds in (3, 5, 10, 60):
         last = rule(rounds, over=True, early=True)
-        assert (1 - last.decide) + LOOK_P * len(looks(rounds)) == pytest.approx(0.05)
-    assert rule(10, over=True, early=False) == Rule(0.95, 0.95)
-    assert 1 - rule(3, over=True, early=True, others=2).decide == pytest.approx(0.025)
+        assert (1 - last.shown) + LOOK_P * len(looks(rounds)) == pytest.approx(0.05)
+        assert 1 - last.decide == pytest.approx(WORDS * (1 - last.shown))
+    assert rule(10, over=True, early=False).shown == pytest.approx(0.95)
+    assert 1 - rule(3, over=True, early=True, others=2).shown == pytest.approx(0.025)
 
 
 def test_a_look_needs_more_than_the_last_round_does() -> None:

@@ -105,3 +105,43 @@ def test_equal_arms_give_the_noise_floor() -> None:
     assert "±2.0 %" in verdict.sentence
     assert "chance" in verdict.sentence
     assert overall("aa", 1, ArmState("a1", 1), ArmState("a2", 1), findings).overall == "undecided"
+
+
+def _spanned(name: str, verdict: str, ratio: float, lo: float, hi: float, *, lower: bool = True) -> Finding:
+    return Finding(name, name, verdict, ratio, lo, hi, lower_is_better=lower)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "lo", "hi", "result"),
+    [(0.90, 0.86, 0.94, "adopt"), (0.90, 0.83, 0.98, "undecided"), (0.96, 0.955, 0.965, "adopt")],
+)
+def test_an_interval_that_reaches_into_what_does_not_count_advises_nothing(
+    ratio: float, lo: float, hi: float, result: str
+) -> None:
+    found = [_spanned("decode.tpot_s", "better", ratio, lo, hi), _found("agent.ttft_cold_s", "equivalent", 1.0)]
+    verdict = overall("mtp", 3, OFF, ON, found, primary="decode.tpot_s")
+    assert verdict.overall == result
+    assert ("±3 % that do not count" in verdict.sentence) == (result == "undecided")
+    assert (verdict.arm == "on") == (result == "adopt")
+
+
+def test_a_rate_is_beyond_the_zone_above_it() -> None:
+    found = [_spanned("replay.rate", "better", 1.2, 1.1, 1.3, lower=False)]
+    assert overall("custom", 3, OFF, ON, found).arm == "on"
+    near = [_spanned("replay.rate", "better", 1.2, 1.01, 1.4, lower=False)]
+    assert overall("custom", 3, OFF, ON, near).overall == "undecided"
+
+
+def test_two_rounds_suggest_and_advise_nothing() -> None:
+    verdict = overall("mtp", 2, OFF, ON, FAST, primary="decode.tpot_s")
+    assert (verdict.overall, verdict.arm) == ("undecided", None)
+    assert verdict.sentence.startswith("2 rounds only suggest on: decode.tpot_s -50.0 %")
+    assert "3 are the least" in verdict.sentence
+
+
+def test_what_is_open_is_named_as_open_and_not_as_unharmed() -> None:
+    findings = [FAST[0], _found("agent.ttft_warm_s", "undecided", 1.0), _found("concurrent.x", "equivalent", 1.0)]
+    sentence = overall("mtp", 3, OFF, ON, findings, primary="decode.tpot_s").sentence
+    assert sentence.endswith("open, so not shown to be unharmed: agent.ttft_warm_s")
+    assert "nothing else is worse" not in sentence
+    assert overall("mtp", 3, OFF, ON, FAST, primary="decode.tpot_s").sentence.endswith("; nothing else is worse")

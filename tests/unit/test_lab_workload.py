@@ -89,10 +89,19 @@ def test_a_request_asks_for_a_fixed_length_running_counts_and_no_forbidden_end()
     assert body["max_tokens"] == SMALL.decode_answer_tokens
     assert "min_tokens" not in body
     assert body["ignore_eos"] is True
-    assert body["temperature"] == 0
     assert body["return_token_ids"] is True
     assert body["stream_options"] == {"include_usage": True, "continuous_usage_stats": True}
     assert body["cache_salt"] == job.salt
+
+
+def test_words_are_drawn_as_the_model_wants_and_greedily_beside_it() -> None:
+    jobs = build()
+    greedy = [job.key for job in jobs.of("decode") if json.loads(job.body("tiny")).get("temperature") == 0]
+    assert greedy == ["decode/1"]
+    assert [job.key for job in jobs.of("decode") if job.phase == "greedy"] == greedy
+    for job in (*jobs.measured, *jobs.warm_up):
+        assert "seed" not in json.loads(job.body("tiny"))
+        assert ("temperature" in json.loads(job.body("tiny"))) == (job.key == "decode/1")
 
 
 def test_a_long_prompt_arrives_once_the_stream_beside_it_runs() -> None:
@@ -128,7 +137,7 @@ def test_sessions_are_as_many_as_every_arm_decodes_at_once() -> None:
 
 def test_the_long_recall_stays_below_the_context() -> None:
     assert shape_for("normal", 1600, [preset()]).recall_tokens == 32768 - 256
-    assert shape_for("small", 300, [preset()]).recall_tokens == 2 * SMALL.prefix_tokens
+    assert shape_for("small", 300, [preset()]).recall_tokens == SMALL.prefix_tokens
     assert shape_for("normal", 1600, [Preset("p", "m")]).recall_tokens == 0
 
 

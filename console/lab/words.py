@@ -1,0 +1,53 @@
+"""What the words of a verdict mean, a sentence each; the one place for reports, lists and the terminal. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from console.lab.sequential import SMALLEST
+
+NOISE_FLOOR = "noise floor"
+ONE_ROUND = "one round: suggests only"
+_ZONE = f"±{SMALLEST * 100:.0f} %"
+
+RUN: Mapping[str, str] = MappingProxyType(
+    {
+        "adopt": "the arm is better in what the run is about, by more than "
+        f"{_ZONE}, and nothing that was judged is shown to be worse; `qwen-console ab adopt ID ARM` makes it a preset",
+        "keep": "stay with the first arm: the other one is worse, faulty, no better, or a trade (better in one measure "
+        "and worse in another: which counts more is yours to say)",
+        "undecided": "the rounds that were made do not settle it: stay with the first arm, or give it more rounds",
+        "invalid": "no round has a boot of both arms that counts: the run says nothing",
+        NOISE_FLOOR: "both arms are the same: so far apart does chance alone bring them on this machine; later "
+        "verdicts on this preset show it beside theirs",
+        "interrupted": "the run did not come to its end; `qwen-console ab resume ID` goes on where it was cut off",
+        "failed": "the run itself could not go on; its last lines say why, `qwen-console ab resume ID` tries again",
+        "running": "boots are still to come",
+    }
+)
+"""A run's word → what it means."""
+
+MEASURE: Mapping[str, str] = MappingProxyType(
+    {
+        "better": "the whole interval lies on the good side of no difference",
+        "worse": "the whole interval lies on the bad side of no difference",
+        "equivalent": f"the whole interval lies within {_ZONE}: no difference that counts",
+        "undecided": "the interval holds no difference as well as one that counts: open, not equal",
+    }
+)
+"""A comparison's word → what it means."""
+
+
+def run_word(kind: str, state: str, overall: str | None) -> str:
+    """One word for a run: its verdict, once it came to its end; its state until then."""
+    if state != "done" or overall is None:
+        return state
+    return NOISE_FLOOR if kind == "aa" and overall == "keep" else overall
+
+
+def explained(run: str, measures: Iterable[str]) -> list[str]:
+    """`keep: …` for the run's word and every word of its measures, in the order of the tables above."""
+    seen = set(measures)
+    own = [f"{run}: {RUN[run]}"] if run in RUN else []
+    return [*own, *(f"{word} (a measure): {text}" for word, text in MEASURE.items() if word in seen)]

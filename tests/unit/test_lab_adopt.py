@@ -1,0 +1,71 @@
+"""What stands behind an adopted arm: who does not advise it says so, in the question and in the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from console.cli.main import main
+from console.lab.adopt import adopt, caution
+from console.presets import Preset
+from tests.unit.lab_runs import MTP, Made, Speed, make_run, whole_run
+
+
+def _description(path: Path) -> str:
+    return str(yaml.safe_load(path.read_text())["description"])
+
+
+def _no_better() -> Made:
+    made = make_run()
+    for place in made.plan.boots():
+        made.boot(place, Speed())
+    made.end()
+    return made
+
+
+def test_an_advised_arm_needs_no_caution_and_its_file_says_adopt() -> None:
+    made = whole_run()
+    assert caution(made.paths, made.folder.name, "on") is None
+    assert _description(adopt(made.paths, made.folder.name, "on")).endswith("(verdict: adopt)")
+
+
+def test_an_arm_that_the_verdict_does_not_advise_is_named_as_such() -> None:
+    made = _no_better()
+    assert "does not advise the arm on, its verdict is keep" in str(caution(made.paths, made.folder.name, "on"))
+    assert _description(adopt(made.paths, made.folder.name, "on")).endswith("(verdict: keep)")
+
+
+def test_a_run_that_did_not_end_and_equal_arms_advise_nothing() -> None:
+    cut = make_run()
+    cut.boot(cut.plan.boots()[0], Speed())
+    cut.end("interrupted", "stopped by SIGTERM")
+    assert caution(cut.paths, cut.folder.name, "on") == "the run is interrupted: it advises nothing"
+
+
+def test_what_a_stand_in_measured_says_so_in_the_preset() -> None:
+    made = whole_run(base=Preset("demo", "m", lab={"mtp": MTP}, simulated=True))
+    assert _description(adopt(made.paths, made.folder.name, "on")).startswith("SIMULATED")
+
+
+@pytest.mark.parametrize(("words", "typed", "written"), [([], "n\n", 0), ([], "y\n", 1), (["--yes"], "", 1)])
+def test_at_a_terminal_it_asks_first(
+    words: list[str], typed: str, written: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = _no_better()
+
+    class Terminal:
+        def isatty(self) -> bool:
+            return True
+
+        def readline(self) -> str:
+            return typed
+
+    monkeypatch.setattr("sys.stdin", Terminal())
+    code = main(["ab", "adopt", made.folder.name, "on", *words])
+    assert code == (0 if written else 1)
+    assert len(list(made.paths.own_presets.glob("*.yaml"))) == written
+    error = capsys.readouterr().err
+    assert "does not advise the arm on" in error
+    assert ("all the same?" in error) == (not words)
