@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -15,14 +13,16 @@ from textual import on
 from textual.app import App
 from textual.screen import Screen
 
+from console import hints
 from console.errors import ConsoleError
 from console.server.status import ServerStatus, State
-from console.tui import run_lines
+from console.tui import ringing, run_lines
 from console.tui.actions import Actions
-from console.tui.commands import COMMANDS, Bindings, Command, ConsoleCommands, bindings_everywhere
+from console.tui.commands import COMMANDS, Bindings, Command, bindings_everywhere, keymap
 from console.tui.driver import ThriftyDriver
-from console.tui.farewell import crash_report, farewell
+from console.tui.farewell import crash_report
 from console.tui.intents import Intents
+from console.tui.jobs import Job, Jobs
 from console.tui.leaving import Leaving
 from console.tui.messages import (
     CatalogSeen,
@@ -32,25 +32,25 @@ from console.tui.messages import (
     PollFailed,
     ReadingLost,
     ReadingSeen,
+    RunBegun,
     RunSeen,
     Said,
     StatusSeen,
 )
-from console.tui.pollers import in_thread
+from console.tui.palette import ConsoleCommands
 from console.tui.rhythm import Rhythm
 from console.tui.screens.dashboard import Dashboard
 from console.tui.screens.explain import Explain
-from console.tui.screens.modal import Trouble
 from console.tui.screens.pager import Page
 from console.tui.situation import Situation
 from console.tui.sources import Sources
-from console.tui.theme import CALM
+from console.tui.theme import THEMES
 
 if TYPE_CHECKING:
     from console.notices import Rings
     from console.tui.services import Services
 
-_REFUSAL_S = 5.0
+_TOLD_S = 5.0
 _TOAST_S = 8.0
 
 
@@ -68,17 +68,26 @@ class ConsoleApp(App[int]):
         super().__init__(ansi_color=True, driver_class=ThriftyDriver)
         self.services = services
         self.animation_level = "none"
-        self.register_theme(CALM)
-        self.theme = CALM.name
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.theme = services.config.theme
         self.situation = Situation(watching=services.watched is not None)
-        self.dashboard = Dashboard(simulated=services.demo, default_preset=services.default_preset)
-        self.actions = Actions(services, self._say, self._tell)
+        watched = services.watched.url if services.watched else None
+        self.dashboard = Dashboard(
+            simulated=services.demo,
+            default_preset=services.default_preset,
+            watched=watched,
+            keys=services.config.keys,
+        )
+        self.actions = Actions(services, self._say, self._tell, self._tell_run)
         self._rings: Rings | None = None
         self.sources = Sources(services)
         self._rhythm = Rhythm(self.sources, lambda: self.situation.status.state, low_bandwidth=services.low_bandwidth)
         self._intents = Intents(self)
         self._leaving = Leaving(self)
+        self._jobs = Jobs(self)
         self._followed = False
+        self._told = 0
 
     @property
     def simulated(self) -> bool:
@@ -104,6 +113,8 @@ class ConsoleApp(App[int]):
 
     def on_mount(self) -> None:
         """From here on a signal ends the console in order."""
+        if self.services.config.keys:
+            self.set_keymap(keymap(self.services.config.keys))
         self._leaving.watch()
 
     @on(Dashboard.Up)
@@ -147,31 +158,29 @@ class ConsoleApp(App[int]):
         """Do it, or say in a line why it makes no sense now."""
         refused = command.guard(self.situation)
         if refused:
-            self.tell_refusal(refused)
+            self.tell(refused)
             return
         do: Callable[..., None] = getattr(self._intents, f"do_{command.name}")
         do(command.argument) if command.argument else do()
 
-    def tell_refusal(self, why: str) -> None:
-        """Why a key does nothing now; stands for some seconds."""
-        self.dashboard.tell_note("refused", why)
-        self.set_timer(_REFUSAL_S, partial(self.dashboard.tell_note, "refused", ""))
-
-    def act(self, title: str, job: Callable[[], str | None], *, draining: bool = False) -> None:
-        """Do a long job in a worker; one at a time, its progress on the notice line, its error in a box."""
-        self.know(acting=title, draining=draining)
-        self.run_worker(self._act(title, job), name=title, group="action", exit_on_error=False)
-
-    async def _act(self, title: str, job: Callable[[], str | None]) -> None:
-        try:
-            outcome = await in_thread(job)
-        except ConsoleError as error:
-            self.post_message(Ended(title, None, error))
-        except Exception as error:  # noqa: BLE001 - the worker's edge: told to the user
-            why = f"{type(error).__name__}: {error}"
-            self.post_message(Ended(title, None, ConsoleError(f"{title} did not work", why, "`qwen-console status`")))
+    def tell(self, text: str) -> None:
+        """What a key came to, or why it does nothing now; stands for some seconds."""
+        if isinstance(front := self._front, Page):
+            front.note(text)
         else:
-            self.post_message(Ended(title, outcome))
+            self.dashboard.tell_note("told", text)
+        self._told += 1
+        self.set_timer(_TOLD_S, partial(self._untell, self._told))
+
+    def _untell(self, number: int) -> None:
+        if number == self._told:
+            self.dashboard.tell_note("told", "")
+            if isinstance(front := self._front, Page):
+                front.note("")
+
+    def act(self, title: str, job: Job, **what: object) -> None:
+        """Do a long job; see `Jobs.begin`."""
+        self._jobs.begin(title, job, **what)
 
     def _say(self, text: str) -> None:
         self.post_message(Said(text))
@@ -179,12 +188,30 @@ class ConsoleApp(App[int]):
     def _tell(self, status: ServerStatus) -> None:
         self.dashboard.post_message(StatusSeen(status))
 
+    def _tell_run(self, run_id: str) -> None:
+        self.post_message(RunBegun(run_id))
+
+    @on(RunBegun)
+    def _learn_begun(self, event: RunBegun) -> None:
+        self.know(run=event.run_id)
+
     # --- what happened
+
+    def ring(self, text: str) -> None:
+        """Something that one was waiting for, or should know at once."""
+        if self.services.config.bell:
+            self.ring_terminal(ringing.bell(text, self.services.config.notify))
+
+    def ring_terminal(self, data: str) -> None:
+        """Past the frames: it changes no cell."""
+        if isinstance(self._driver, ThriftyDriver):
+            self._driver.ring(data)
 
     def know(self, **changes: object) -> None:
         """Learn something: the footer follows."""
         entry = self.dashboard.lower.selected
         changes |= {"selected": entry.name if entry else None, "broken": bool(entry and entry.error)}
+        changes |= {"hidden": self.dashboard.lower.hidden}
         before, self.situation = self.situation, replace(self.situation, **changes)  # type: ignore[arg-type]
         if before != self.situation:
             self.dashboard.tell_situation(self.situation)
@@ -192,6 +219,8 @@ class ConsoleApp(App[int]):
     @on(StatusSeen)
     def _learn_status(self, event: StatusSeen) -> None:
         before = self.situation.status
+        if not self.situation.run and (text := ringing.death(before, event.status)):
+            self.ring(text)
         self.know(status=event.status, back=event.back, known=True)
         if (before.state, before.pid) != (event.status.state, event.status.pid):
             self._rhythm.poke()
@@ -202,7 +231,8 @@ class ConsoleApp(App[int]):
     def _follow_found_start(self) -> None:
         self._followed = True
         if self.situation.run is None and self.services.watched is None:
-            self.act("following the start", self.actions.follow)
+            coming = self.situation.status.preset or "the server"
+            self.act(f"following the start of {coming}", self.actions.follow_found, raising="server", coming=coming)
 
     @on(ReadingSeen)
     def _learn_load(self, event: ReadingSeen) -> None:
@@ -223,6 +253,8 @@ class ConsoleApp(App[int]):
     def _learn_run(self, event: RunSeen) -> None:
         arm = run_lines.winner(event.run) if event.run and not event.live else None
         winner = (event.run.id, arm) if event.run and arm else None
+        if self.situation.run and event.run and not event.live and event.run.id == self.situation.run:
+            self.ring(f"the A/B run of {event.run.preset} has ended")
         self.know(run=event.run.id if event.run and event.live else None, winner=winner)
         self._tell_front()
 
@@ -234,7 +266,9 @@ class ConsoleApp(App[int]):
             return
         for notice in event.begun:
             if notice.severity != "info":
-                self.notify(notice.fix, title=notice.what, severity="warning", timeout=_TOAST_S, markup=False)
+                self.notify(
+                    hints.told(notice.fix), title=notice.what, severity="warning", timeout=_TOAST_S, markup=False
+                )
         self._tell_front()
 
     @on(LogSeen)
@@ -248,12 +282,8 @@ class ConsoleApp(App[int]):
 
     @on(Ended)
     def _show_outcome(self, event: Ended) -> None:
-        self.know(acting=None, draining=False)
-        self.dashboard.tell_note("action", event.outcome or "")
         self._rhythm.poke()
-        # A start that found its port taken leaves a diagnosis, which stands in place of the figures.
-        if event.error is not None and not hasattr(event.error, "diagnosis"):
-            self.push_screen(Trouble(event.title, event.error))
+        self._jobs.ended(event)
 
     def _fatal_error(self) -> None:
         """A fault of the console itself. Textual would print a traceback with every local variable, keys among them."""
@@ -263,19 +293,3 @@ class ConsoleApp(App[int]):
         """Let go of the driver."""
         with suppress(Exception):
             self.sources.close()
-
-
-def run(services: Services) -> int:
-    """Run the console until its user leaves; what goes on without it is said on the way out.
-
-    Returns:
-        0 after a quit, 128 + the signal after one that ends programs, 1 after a fault of the console itself.
-    """
-    app = ConsoleApp(services)
-    # Over SSH the mouse belongs to the terminal: selecting and copying is worth more there than clicking.
-    code = app.run(mouse="SSH_CONNECTION" not in os.environ)
-    with suppress(OSError):
-        for text in farewell(app.situation):
-            print(text, file=sys.stderr)
-    # Every way out of ours gives a code; without one Textual gave up.
-    return 1 if code is None else code

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
 
 from textual.binding import Binding
-from textual.command import DiscoveryHit, Hit, Hits, Provider
 
 from console.tui import guards
 from console.tui.situation import Situation
-
-if TYPE_CHECKING:
-    from console.tui.app import ConsoleApp
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +46,7 @@ COMMANDS: tuple[Command, ...] = (
         ("enter", "s"),
         "enter s",
         "start or switch",
-        "start the selected preset; switch to it if another one runs (asks)",
+        "start the selected preset, or switch to it from another one (asks)",
         _SERVER,
         "start",
         0,
@@ -106,7 +100,7 @@ COMMANDS: tuple[Command, ...] = (
         "A/B run: the selected preset with MTP off and on",
         _RUNS,
         "MTP",
-        1,
+        2,
         guards.can_run,
     ),
     Command(
@@ -117,7 +111,7 @@ COMMANDS: tuple[Command, ...] = (
         "A/B run: chunk budgets of the selected preset",
         _RUNS,
         "chunk",
-        1,
+        2,
         guards.can_run,
     ),
     Command(
@@ -140,8 +134,8 @@ COMMANDS: tuple[Command, ...] = (
         _RUNS,
         guard=guards.can_adopt,
     ),
-    Command("details", ("v",), "v", "run in full", "the newest run: all measures, reasons, warnings", _RUNS),
-    Command("preset", ("d",), "d", "preset in full", "what it changes, lint, plan, the exact command", _VIEW),
+    Command("details", ("v",), "v", "runs", "all runs: measures, intervals, reasons, warnings of each", _RUNS),
+    Command("preset", ("d",), "d", "presets", "what each changes, lint, plan, its exact command", _VIEW),
     Command("notices", ("n",), "n", "notices", "what stands out now: what, why, and what to do", _VIEW),
     Command("trends", ("t",), "t", "trends", "how measures and cards went, as graphs", _VIEW),
     Command("chain", ("e",), "e", "execution chain", "what really runs, link by link, each with its proof", _VIEW),
@@ -153,15 +147,17 @@ COMMANDS: tuple[Command, ...] = (
         "next_view",
         ("tab",),
         "tab",
-        "lower half",
+        "what is hidden",
         "log or graphs; on a small terminal presets and log, or the run",
         _VIEW,
         "view",
-        2,
+        1,
     ),
     Command("up", ("up", "k"), "up k", "previous preset", "move the selection up", _VIEW),
     Command("down", ("down", "j"), "down j", "next preset", "move the selection down", _VIEW),
     *(_number(n) for n in range(1, 10)),
+    Command("write", ("w",), "w", "write", "text and figures of the screen into a file; of a page all of it", _CONSOLE),
+    Command("copy", ("y",), "y", "copy", "the text of the screen to the terminal's clipboard", _CONSOLE),
     Command("help", ("question_mark",), "?", "help", "all keys", _CONSOLE, "help"),
     Command("palette", ("colon",), ":", "commands", "find a command by its name", _CONSOLE),
     Command(
@@ -181,7 +177,41 @@ def by_name(name: str) -> Command:
 Bindings = list[Binding | tuple[str, str] | tuple[str, str, str]]
 _PAGES = ("preset", "notices", "trends", "log", "chain", "cards", "history", "details", "help")
 """Commands whose page takes the place of another one: from any page one key leads to any other."""
+_ALSO_ON_PAGES = ("write", "copy", "stop")
 _EVERYWHERE = ("palette", "quit", "ask_quit", "redraw", "suspend")
+KeyMap = Mapping[str, tuple[str, ...]]
+"""Command → the keys that the user has given it instead of its own."""
+_SIGNS = {
+    "question_mark": "?",
+    "colon": ":",
+    "slash": "/",
+    "exclamation_mark": "!",
+    "ampersand": "&",
+    "full_stop": ".",
+    "comma": ",",
+    "minus": "-",
+    "plus": "+",
+    "semicolon": ";",
+}
+
+
+def key_named(sign: str) -> str:
+    """Textual's name of a key that is written as its sign."""
+    from textual.keys import _character_to_key
+
+    return _character_to_key(sign) if len(sign) == 1 else sign
+
+
+def shown_keys(command: Command, keys: KeyMap) -> str:
+    """The keys as the help writes them."""
+    if command.name not in keys or not command.shown:
+        return command.shown
+    return " ".join(_SIGNS.get(key, key) for key in keys[command.name])
+
+
+def keymap(keys: KeyMap) -> dict[str, str]:
+    """The same as Textual wants it."""
+    return {name: ",".join(words) for name, words in keys.items()}
 
 
 def bindings() -> Bindings:
@@ -195,8 +225,8 @@ def bindings_everywhere() -> Bindings:
 
 
 def bindings_of_pages() -> Bindings:
-    """What holds on the pages: the way to every other page."""
-    return [_binding(c, c.keys) for c in COMMANDS if c.name in _PAGES]
+    """What holds on the pages: the way to every other page, and what can be done with any."""
+    return [_binding(c, c.keys) for c in COMMANDS if c.name in (*_PAGES, *_ALSO_ON_PAGES)]
 
 
 def _binding(command: Command, keys: tuple[str, ...]) -> Binding:
@@ -205,7 +235,7 @@ def _binding(command: Command, keys: tuple[str, ...]) -> Binding:
     return Binding(",".join(keys), action, command.title, show=False, id=name, tooltip=command.help)
 
 
-def footer(now: Situation) -> Iterator[tuple[str, str, bool, int]]:
+def footer(now: Situation, keys: KeyMap) -> Iterator[tuple[str, str, bool, int]]:
     """Key, word, whether it makes sense now, and rank, of the commands in the footer."""
     for command in COMMANDS:
         if command.footer:
@@ -214,41 +244,17 @@ def footer(now: Situation) -> Iterator[tuple[str, str, bool, int]]:
                 word = "switch"
             if command.name == "stop" and now.run:
                 word = "stop run"
-            yield command.shown.split()[0], word, command.guard(now) is None, command.rank
+            if command.name == "next_view":
+                word = now.hidden
+            if not word:
+                continue
+            yield shown_keys(command, keys).split()[0], word, command.guard(now) is None, command.rank
 
 
-def help_rows() -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Groups with their keys and sentences, in the order of the table."""
-    groups: dict[str, list[tuple[str, str]]] = {}
+def help_rows(keys: KeyMap) -> Iterator[tuple[str, list[tuple[str, Command]]]]:
+    """Groups with their keys and commands, in the order of the table."""
+    groups: dict[str, list[tuple[str, Command]]] = {}
     for command in COMMANDS:
         if command.shown:
-            groups.setdefault(command.group, []).append((command.shown, command.help))
+            groups.setdefault(command.group, []).append((shown_keys(command, keys), command))
     yield from groups.items()
-
-
-class ConsoleCommands(Provider):
-    """The palette: the commands that make sense now."""
-
-    def _offers(self) -> Iterator[tuple[Command, Callable[[], None]]]:
-        app: ConsoleApp = self.app  # type: ignore[assignment]
-        for command in COMMANDS:
-            if (
-                command.shown
-                and command.name not in ("palette", "up", "down", "select")
-                and not command.guard(app.situation)
-            ):
-                yield command, partial(app.carry_out, command)
-
-    async def discover(self) -> Hits:
-        """Everything, before a letter is typed."""
-        for command, run in self._offers():
-            yield DiscoveryHit(f"{command.title}  ({command.shown})", run, help=command.help)
-
-    async def search(self, query: str) -> Hits:
-        """What matches, in its title or its sentence."""
-        matcher = self.matcher(query)
-        for command, run in self._offers():
-            text = f"{command.title}  ({command.shown})"
-            score = max(matcher.match(text), matcher.match(command.help) * 0.5)
-            if score > 0:
-                yield Hit(score, matcher.highlight(text), run, help=command.help)

@@ -1,8 +1,24 @@
-"""The forms as they look, for 80 and for 120 columns: drawn here, filled by `figures`."""
+"""The forms as they look, for 60, 80, 120 and 176 columns: drawn here, filled by `figures`."""
+
+import re
 
 from console.tui.widgets.drawing import Drawing
 
+_MORE = 56
+"""Columns by which the widest drawings are wider than those for 120."""
+
+
+def _stretched(text: str, name: str) -> Drawing:
+    """The same with a wider place of that name; what stands right of it moves along."""
+    return Drawing.of(re.sub(rf"(\{{<{name} *)", lambda found: found[0] + " " * _MORE, text))
+
+
 HEADER = (
+    Drawing.of(
+        """
+ {<preset                 } {<state              }{badge   }
+"""
+    ),
     Drawing.of(
         """
  qwen-console  {<preset                    } {<state                }{badge   }
@@ -15,46 +31,75 @@ HEADER = (
     ),
 )
 
+_WIDE_RULE = """
+─{<title                       }───── VRAM GiB ────── PCIe TX ───── PCIe RX ─ link ────── util ─── temp ─────── power ──
+"""
 CARDS_RULE = (
+    Drawing.of(
+        """
+────── VRAM GiB ── PCIe TX ── PCIe RX ── util  temp  power ─
+"""
+    ),
     Drawing.of(
         """
 ─{<title          }─ VRAM GiB ── PCIe TX ── PCIe RX  link ──── util  temp power 
 """
     ),
-    Drawing.of(
-        """
-─{<title                       }───── VRAM GiB ────── PCIe TX ───── PCIe RX ─ link ────── util ─── temp ─────── power ──
-"""
-    ),
+    Drawing.of(_WIDE_RULE),
+    _stretched(_WIDE_RULE, "title"),
 )
 
+_WIDE_CARD = """
+{i} {<bar                     }  {vram       }     {tx      }    {rx      }   {<link   }{util}   {temp}  {watt      }
+"""
 CARD = (
+    Drawing.of(
+        """
+{i} {vram     } {tx      } {rx      } {util } {temp}{watt }
+"""
+    ),
     Drawing.of(
         """
 {i} {<bar       } {vram     } {tx      } {rx      }  {<link }{util}{temp}{watt}
 """
     ),
-    Drawing.of(
-        """
-{i} {<bar                     }  {vram       }     {tx      }    {rx      }   {<link   }{util}   {temp}  {watt      }
-"""
-    ),
+    Drawing.of(_WIDE_CARD),
+    _stretched(_WIDE_CARD, "bar"),
 )
 
+_WIDE_LOST = """
+{i} {<lost                                                                                                            }
+"""
 LOST_CARD = (
+    Drawing.of(
+        """
+{i} {<lost                                                 }
+"""
+    ),
     Drawing.of(
         """
 {i} {<lost                                                                    }
 """
     ),
-    Drawing.of(
-        """
-{i} {<lost                                                                                                            }
-"""
-    ),
+    Drawing.of(_WIDE_LOST),
+    _stretched(_WIDE_LOST, "lost"),
 )
 
+_SMALL = Drawing.of(
+    """
+─ prefix cache {win}───────┬─ latency mean ──────── p90 ── n
+ hit {hit   } life{life  } │ TTFT {t_m   } {t_p90     }{t_n}
+ cached   {cached} tokens  │ ITL  {g_m   } {g_p90     }{g_n}
+ computed {fresh } tokens  │ TPOT {o_m   } {o_p90     }{o_n}
+─ scheduler ──────── KV ───┼───── output ──── MTP  last TTFT
+ run{run} wait{wai} {kv   }│ {out      } {acc   } {lttft0 }
+"""
+)
+LOW_READING = (_SMALL,)
+"""For terminals of few rows."""
+
 READING = (
+    _SMALL,
     Drawing.of(
         """
 ─ prefix cache {win} lifetime ┬─ latency mean ───────── p50 ───────── p90 ─── n 

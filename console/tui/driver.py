@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textual.drivers.linux_driver import LinuxDriver
 
+from console.tui.ascii_signs import plain
 from console.tui.wire import Wire
 
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
@@ -13,6 +14,8 @@ _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 class ThriftyDriver(LinuxDriver):
     """Sends of every update what the terminal does not show yet; an update without any is not sent at all."""
 
+    only_ascii = False
+    """Whether the terminal is told nothing but ASCII; set before the app runs."""
     _wire: Wire | None = None
     _begun = False
 
@@ -26,6 +29,8 @@ class ThriftyDriver(LinuxDriver):
                 super().write(data)
             self._begun = False
             return
+        if self.only_ascii:
+            data = plain(data)
         if self._wire is None:
             self._wire = Wire()
         app_size = self._app.size
@@ -35,6 +40,10 @@ class ThriftyDriver(LinuxDriver):
             super().write(_BEGIN)
         if needed:
             super().write(needed)
+
+    def ring(self, data: str) -> None:
+        """Bells and notifications: they change no cell, and are not part of a frame."""
+        super().write(data)
 
     def forget(self) -> None:
         """The terminal may show anything now: the next frame is sent whole."""

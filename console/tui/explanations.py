@@ -47,9 +47,12 @@ _LATENCIES = {
 }
 _STATISTICS = {
     "m": (", mean", "Δsum / Δcount of vllm:{}: exact"),
-    "p50": (", p50: half are shorter", "buckets of vllm:{}; where only the bucket is known, the bucket"),
-    "p90": (", p90: 9 of 10 are shorter", "buckets of vllm:{}; where only the bucket is known, the bucket"),
-    "p99": (", p99: 99 of 100 are shorter", "buckets of vllm:{}; where only the bucket is known, the bucket"),
+    "p50": (", p50: half are shorter", "buckets of vllm:{}: ~ is an estimate within a narrow one, else the bucket"),
+    "p90": (", p90: 9 of 10 are shorter", "buckets of vllm:{}: ~ is an estimate within a narrow one, else the bucket"),
+    "p99": (
+        ", p99: 99 of 100 are shorter",
+        "buckets of vllm:{}: ~ is an estimate within a narrow one, else the bucket",
+    ),
     "n": (", n: how many", "Δcount of vllm:{}"),
 }
 _READING = {
@@ -186,7 +189,7 @@ def span(found: Explanation, name: str, reading: Reading) -> str:
     if found.over == LIFETIME:
         return "since the server became ready"
     if found.over == LAST:
-        return "one rise of the request counter between two scrapes; 2x means two requests at once"
+        return "one rise of the request counter between two scrapes; 2 req: two requests came at once, their mean"
     if reading.window_s is None:
         return "no window yet: two scrapes are needed"
     n = _n(name, reading)

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from console import hints
 from console.errors import ConsoleError
 from console.server.status import State
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 def farewell(now: Situation) -> Iterator[str]:
     """One line for everything that goes on without the console."""
+    return map(hints.told, _goes_on(now))
+
+
+def _goes_on(now: Situation) -> Iterator[str]:
     if now.run:
         yield f"qwen-console: the A/B run {now.run} goes on; `qwen-console ab stop` ends it, `qwen-console` shows it"
     elif now.alive and not now.watching:

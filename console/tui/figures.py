@@ -50,11 +50,23 @@ def coarse(seconds: float | None) -> str:
     return f"{int(seconds // 60)} min" if seconds < 3600 else units.duration(seconds)
 
 
-def header(status: ServerStatus, *, simulated: bool, elapsed_s: float | None) -> Iterator[Shown]:
-    """The line on top: preset, state as symbol and word, where it answers, and whether all of it is simulated."""
-    yield Shown("preset", status.preset or "no server", "strong" if status.preset else "dim")
-    yield Shown("state", state_text(status, elapsed_s), _STATE_TONES.get(status.state, ""))
-    where = [status.url.removeprefix("http://") if status.url else "", status.version and f"vLLM {status.version}"]
+def header(status: ServerStatus, *, simulated: bool, watched: str | None = None) -> Iterator[Shown]:
+    """The line on top: preset, state as symbol and word, where it answers, and whether all of it is simulated.
+
+    Of a server that is not ours there is no preset: its address stands there.
+    """
+    address = watched or (status.url if status.state is State.FOREIGN else None)
+    name = address.partition("://")[2] if address else status.preset
+    yield Shown("preset", name or "no server", "strong" if name else "dim")
+    if watched and status.state is State.STOPPED:
+        # Before the first look there is no address in the status, and nothing has failed yet.
+        yield Shown("state", "✖ unreachable" if status.url else "asking …", "bad" if status.url else "dim")
+    else:
+        yield Shown("state", state_text(status, status.uptime_s), _STATE_TONES.get(status.state, ""))
+    where = [
+        status.model if address else status.url.removeprefix("http://") if status.url else "",
+        status.version and f"vLLM {status.version}",
+    ]
     yield Shown("where", " · ".join(word for word in where if word), "dim")
     yield Shown("badge", "SIMULATED" if simulated else "", "badge")
 
@@ -161,9 +173,9 @@ def _latency(key: str, value: Distribution) -> Iterator[Shown]:
 
 
 def quantile(value: float | None, bounds: tuple[float, float | None] | None) -> str:
-    """A quantile; where only its bucket is known, the bucket, with a unit that both ends share said once."""
+    """A quantile: `~73 ms` within a narrow bucket, else the bucket, with a unit that both ends share said once."""
     if value is not None:
-        return units.seconds(value)
+        return units.seconds(value) if bounds is None else f"~{units.seconds(value)}"
     if bounds is None:
         return units.NA
     text = units.bounds(*bounds)
@@ -179,8 +191,10 @@ def _last(i: int, last: LastRequests | None) -> Iterator[Shown]:
         for name in (f"age{i}", f"lttft{i}", f"lprompt{i}", f"lhit{i}", f"lnew{i}"):
             yield Shown(name, "" if i or name != "age0" else "none yet", "dim")
         return
-    many = f", {last.n}x" if last.n > 1 else " ago"
-    yield Shown(f"age{i}", f"{coarse(last.age_s)}{many}", "dim")
+    age = coarse(last.age_s)
+    # Of several at once: their mean. The place is narrow.
+    short = age.replace(" min", "m").replace(" ", "")
+    yield Shown(f"age{i}", f"{short}, {last.n} req" if last.n > 1 else f"{age} ago", "dim")
     yield Shown(f"lttft{i}", units.seconds(last.ttft_s))
     yield Shown(f"lprompt{i}", units.count(last.prompt_tokens))
     yield Shown(f"lhit{i}", units.count(last.cached_tokens))

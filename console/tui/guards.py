@@ -18,9 +18,13 @@ def always(_: Situation) -> str | None:
 
 def ours(now: Situation) -> str | None:
     """What touches the server."""
+    return _foreign(now) or (f"still at it: {now.acting}" if now.acting else None)
+
+
+def _foreign(now: Situation) -> str | None:
     if now.watching or now.status.state is State.FOREIGN:
         return "this server was not started by this console: it is watched, never touched"
-    return f"still at it: {now.acting}" if now.acting else None
+    return None
 
 
 def can_start(now: Situation) -> str | None:
@@ -38,10 +42,12 @@ def can_start(now: Situation) -> str | None:
 
 def can_stop(now: Situation) -> str | None:
     """Stop server or run."""
-    if now.draining:
-        return None
-    if refused := ours(now):
+    if refused := _foreign(now):
         return refused
+    if now.draining or now.raising:
+        return None
+    if now.acting:
+        return f"still at it: {now.acting}"
     return None if now.run or now.alive or not now.known else "nothing runs"
 
 

@@ -10,6 +10,7 @@ from console.errors import ConsoleError
 from console.server.status import State
 from console.tui import pages, run_lines
 from console.tui.commands import by_name
+from console.tui.keeping import copy_screen, write_screen
 from console.tui.pollers import in_thread
 from console.tui.screens.explain import Explain
 from console.tui.screens.modal import INTERRUPT, Question, Trouble
@@ -41,9 +42,9 @@ class Intents:
             return
         preset, now = entry.preset, self._app.situation
         if not now.alive:
-            self._app.act(f"starting {preset.name}", partial(self._app.actions.start, preset))
+            self._raise("starting", preset.name, partial(self._app.actions.start, preset))
         elif now.status.preset == preset.name and now.status.state in (State.READY, State.STARTING):
-            self._app.tell_refusal(f"{preset.name} is {now.status.state.value} already; r restarts it")
+            self._app.tell(f"{preset.name} is {now.status.state.value} already; r restarts it")
         else:
             self._ask(
                 f"Switch to {preset.name}?",
@@ -52,27 +53,36 @@ class Intents:
                     "Then the other preset is started.",
                 ],
                 "switch",
-                lambda: self._app.act(f"switching to {preset.name}", partial(self._app.actions.switch, preset)),
+                lambda: self._raise("switching to", preset.name, partial(self._app.actions.switch, preset)),
             )
 
     def do_stop(self) -> None:
-        """Stop the run, else the server."""
+        """Stop the run, else the server, also while it is still on its way up."""
         now = self._app.situation
-        if now.run:
-            text = [
-                "What was measured stays, and `qwen-console ab resume` goes on from there.",
-                "What ran before is started again.",
-            ]
+        if now.run or now.raising == "run":
+            self._ask_stop_run(just_begun=not now.run)
+        elif now.raising == "server":
             self._ask(
-                "Stop the A/B run?",
-                text,
-                "stop the run",
-                lambda: self._app.act("stopping the A/B run", self._app.actions.stop_run),
+                f"Stop {now.coming}?",
+                ["Its start is broken off; then no server runs."],
+                "stop it",
+                lambda: self._app.act(f"stopping {now.coming}", self._app.actions.break_off),
             )
-            return
-        if now.draining:
+        elif now.draining:
             self._app.actions.enough.set()
-            return
+        else:
+            self._ask_stop()
+
+    def _ask_stop_run(self, *, just_begun: bool) -> None:
+        text = [
+            "What was measured stays, and `qwen-console ab resume` goes on from there.",
+            "What ran before is started again.",
+        ]
+        job = partial(self._app.actions.stop_run, just_begun=just_begun)
+        self._ask("Stop the A/B run?", text, "stop the run", lambda: self._app.act("stopping the A/B run", job))
+
+    def _ask_stop(self) -> None:
+        now = self._app.situation
         name = now.status.preset or "the server"
         jobs = {"y": self._app.actions.stop, "d": self._app.actions.drain_and_stop}
         answers = [("y", "stop it"), *([("d", "first wait for them")] if now.requests else [])]
@@ -86,12 +96,12 @@ class Intents:
     def do_back(self) -> None:
         """What was ready last, again."""
         if back := self._app.situation.back:
-            self._app.act(f"going back to {back.name}", partial(self._app.actions.go_back, back))
+            self._raise("going back to", back.name, partial(self._app.actions.go_back, back))
 
     def do_restart(self) -> None:
         """Stop the running preset and start it again."""
         name = self._app.situation.status.preset or "the server"
-        job = partial(self._app.act, f"restarting {name}", partial(self._app.actions.restart, name))
+        job = partial(self._raise, "restarting", name, partial(self._app.actions.restart, name))
         if self._app.situation.alive:
             self._ask(f"Restart {name}?", [f"{self._app.situation.interrupts.capitalize()}."], "restart", job)
         else:
@@ -122,7 +132,8 @@ class Intents:
         except ConsoleError as error:
             self._app.push_screen(Trouble(f"no {kind} run", error))
             return
-        begin = partial(self._app.act, f"starting the {kind} run", partial(self._app.actions.run, plan))
+        job = partial(self._app.actions.run, plan)
+        begin = partial(self._app.act, f"starting the {kind} run", job, raising="run")
         self._ask(f"Compare {_RUNS[kind]}?", self._what_a_run_does(plan), "start the run", begin)
 
     def _what_a_run_does(self, plan: Plan) -> list[str]:
@@ -173,6 +184,19 @@ class Intents:
     def do_log(self) -> None:
         """The log over the whole screen."""
         self._open(pages.log)
+
+    def do_write(self) -> None:
+        """Text and figures into a file."""
+        try:
+            path = write_screen(self._app, self._app.screen)
+        except OSError as error:
+            self._app.tell(f"not written: {error.strerror or error}")
+        else:
+            self._app.tell(f"wrote {path}")
+
+    def do_copy(self) -> None:
+        """The text to the clipboard."""
+        self._app.tell(copy_screen(self._app, self._app.screen))
 
     def do_help(self) -> None:
         """All keys."""
@@ -245,7 +269,11 @@ class Intents:
         answers = [("q", "quit"), (INTERRUPT, "quit")]
         if now.run or now.alive:
             answers.append(("x", "stop the run" if now.run else "stop the server"))
-        self._app.push_screen(Question("quit?", [f"Leave the console? {stays}"], answers), answered)
+        self._app.push_screen(Question("quit?", [f"Leave the console? {stays}"], answers, no="stay"), answered)
+
+    def _raise(self, verb: str, name: str, job: Callable[[], str | None]) -> None:
+        """Bring a server up; x breaks it off."""
+        self._app.act(f"{verb} {name}", job, raising="server", coming=name)
 
     def _ask(self, title: str, text: list[str], yes: str, do: Callable[[], None]) -> None:
         self._app.push_screen(Question(title, text, [("y", yes)]), lambda key: do() if key == "y" else None)

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from console.server.log import is_own_look
 from console.tui.widgets.lines import Line
 
-_OWN = re.compile(r'"GET /(?:metrics|health|sim/gpus|version|v1/models)\b[^"]*" 200')
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _PREFIX = re.compile(
     r"(?:\([A-Za-z][^()]*\) )*(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL)"
@@ -29,7 +29,7 @@ def fold(lines: Iterable[str]) -> Iterator[str]:
     for raw in lines:
         for piece in _COLOURS.sub("", raw).split("\r"):
             text = piece.rstrip()
-            if not text or _OWN.search(text):
+            if not text or is_own_look(text):
                 continue
             if _BAR.search(text):
                 held = text

@@ -84,6 +84,13 @@ class RunSeen(Seen):
 
 
 @dataclass
+class RunBegun(Seen):
+    """This console has begun an A/B run; before its first step is seen it can be stopped already."""
+
+    run_id: str
+
+
+@dataclass
 class CatalogSeen(Seen):
     """The presets and the files that hold none."""
 
@@ -109,6 +116,8 @@ class Said(Seen):
 class Ended(Message):
     """An action has ended."""
 
+    job: int
+    """Its number: only the newest action speaks for the console."""
     title: str
     outcome: str | None
     """What to tell; `None` when the screen shows it anyway."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
+from console import hints
 from console.tui.stories import labelled
 from console.tui.widgets.lines import Line, line
 
@@ -29,7 +30,7 @@ def standing(notices: Sequence[Notice], width: int, *, tall: bool) -> list[Line]
         text = notice.what if cell_len(notice.what) <= room else set_cell_size(notice.what, max(0, room - 1)) + "…"
         lines.append(((f" {mark} ", tone), (set_cell_size(text, room), tone), (hint, "dim")))
         if tall:
-            lines.append(((f"   {notice.fix}", "dim"),))
+            lines.append(((f"   {hints.told(notice.fix)}", "dim"),))
     return lines
 
 

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from console.errors import ConsoleError
-from console.tui import notice_lines, run_lines
+from console.tui import notice_lines
 from console.tui.help_lines import help_lines
 from console.tui.log_lines import rows
 from console.tui.screens.live import LivePage
 from console.tui.screens.pager import Page, Pager
-from console.tui.stories import error_story
 
 if TYPE_CHECKING:
     from console.tui.app import ConsoleApp
@@ -21,14 +19,16 @@ if TYPE_CHECKING:
 
 _DAY_S = 86_400.0
 _HISTORY_S = 7 * _DAY_S
-_STANDS_S = 3600.0
-"""What does not change while one looks at it."""
 Titled = tuple[str, Sequence["Line"]]
 
 
 def keys(app: ConsoleApp) -> Page:
     """All keys."""
-    return Pager("help", lambda _: ("keys", help_lines()), simulated=app.simulated)
+
+    def content(width: int) -> Titled:
+        return "keys", help_lines(app.services.config.keys, width, app.size.height - 2)
+
+    return Pager("help", content, simulated=app.simulated)
 
 
 def notices(app: ConsoleApp) -> Page:
@@ -51,32 +51,17 @@ def log(app: ConsoleApp) -> Page:
 
 
 def details(app: ConsoleApp) -> Page:
-    """The newest A/B run with nothing left out."""
+    """The A/B runs."""
+    from console.tui.screens.runs import RunsPage
 
-    def content(width: int) -> Titled:
-        run = app.dashboard.lower.run
-        return run_lines.title(run), run_lines.full(run, width) if run else run_lines.nothing()
-
-    return Pager("details", content, simulated=app.simulated)
+    return RunsPage(app)
 
 
 def preset(app: ConsoleApp) -> Page:
-    """The selected preset in full."""
-    from console.tui.preset_page import preset_page
+    """The presets."""
+    from console.tui.screens.presets import PresetsPage
 
-    entry = app.dashboard.lower.selected
-    if entry is None or entry.preset is None:
-        error = entry.error if entry and entry.error else ConsoleError("no preset is selected")
-        return Pager("preset", lambda width: ("preset", error_story(error, width)), simulated=app.simulated)
-    chosen = entry.preset
-    return LivePage(
-        "preset",
-        chosen.name,
-        lambda: app.services.inspect(chosen),
-        preset_page,
-        every_s=_STANDS_S,
-        simulated=app.simulated,
-    )
+    return PresetsPage(app)
 
 
 def chain(app: ConsoleApp) -> Page:

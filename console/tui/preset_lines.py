@@ -35,9 +35,23 @@ def preset_lines(found: list[Entry], selected: int, status: ServerStatus, *, wid
         return [line("no presets found; put YAML files into", "dim"), line("~/.config/qwen-console/presets", "dim")]
     about = _about(found[selected], width) if height > len(found) + 2 else []
     room = height - len(about)
-    first = max(0, min(selected - room // 2, len(found) - room))
+    first = _first(len(found), selected, room)
     rows = [_row(i, entry, i == selected, status, width) for i, entry in enumerate(found)][first : first + room]
     return [*rows, *about]
+
+
+def _first(count: int, selected: int, room: int) -> int:
+    """The first entry in view: the selected one stands in the middle where it can."""
+    return max(0, min(selected - room // 2, count - room))
+
+
+def beyond(count: int, selected: int, height: int) -> str:
+    """How many entries are above and below those in view; empty when all are."""
+    if count <= height:
+        return ""
+    above = _first(count, selected, height)
+    below = count - height - above
+    return " ".join(word for word in (f"↑{above}" if above else "", f"↓{below}" if below else "") if word)
 
 
 def _row(i: int, entry: Entry, chosen: bool, status: ServerStatus, width: int) -> Line:
@@ -58,6 +72,13 @@ def _about(entry: Entry, width: int) -> list[Line]:
     from console.tui.stories import wrapped
 
     if entry.error is not None:
-        return [(), *wrapped(entry.error.what, width, "bad")[:2]]
+        return [(), *cut(wrapped(entry.error.what, width - 2, "bad"), 2)]
     text = entry.preset.description or entry.preset.model if entry.preset else ""
-    return [(), *wrapped(text, width, "dim")[:2]]
+    return [(), *cut(wrapped(text, width - 2, "dim"), 2)]
+
+
+def cut(lines: list[Line], rows: int) -> list[Line]:
+    """So many of them; that there are more shows."""
+    if len(lines) <= rows:
+        return lines
+    return [*lines[: rows - 1], (*lines[rows - 1], (" …", "dim"))]

@@ -48,7 +48,7 @@ class Rhythm:
             ("reading", usual(1.0), sources.reading),
             ("log", usual(1.0), sources.log),
             ("notices", usual(1.0), sources.notices),
-            ("run", usual(1.0), sources.run),
+            ("run", usual(1.0), sources.runs.look),
         )
         self._pollers = [Poller(name, period, look) for name, period, look in looks]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from console import units
+from console import hints, units
 from console.tui.figures import coarse
 from console.tui.interval_lines import interval_lines
 from console.tui.stories import about, progress_bar, wrapped
@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from console.lab.stats import Comparison
     from console.lab.view import RunView
 
-_OVERALL = {"adopt": ("✓", "good"), "keep": ("=", "strong"), "undecided": ("?", "warn"), "invalid": ("✖", "bad")}
+_WORDS = {
+    "adopt": ("✓", "good"),
+    "keep": ("=", "strong"),
+    "noise floor": ("~", "strong"),
+    "undecided": ("?", "warn"),
+    "interrupted": ("◌", "warn"),
+}
+_NO_WORD = ("✖", "bad")
 _VERDICTS = {
     "better": ("▲ better", "good"),
     "worse": ("▼ worse", "bad"),
@@ -35,6 +42,24 @@ def title(run: RunView | None) -> str:
     kind = {"mtp": "MTP", "aa": "A/A", "chunk": "chunk"}.get(run.kind, run.kind)
     tag = "SIMULATED · " if run.simulated else ""
     return f"A/B {tag}{kind} · {run.preset}" if run.preset else f"A/B {run.id}"
+
+
+def listed(run: RunView, width: int, *, chosen: bool) -> Line:
+    """A run as a line of the list: when, what, where, and what came of it."""
+    word = _word(run)
+    mark, tone = _WORDS.get(word, ("▸", "strong") if run.state == "running" else _NO_WORD)
+    kind = {"mtp": "MTP", "aa": "A/A", "chunk": "chunk"}.get(run.kind, run.kind)
+    stamp = run.id.partition(".")[0]
+    when = f"{stamp[4:6]}-{stamp[6:8]} {stamp[9:11]}:{stamp[11:13]}" if stamp[:8].isdigit() else run.id
+    said = f"{run.progress * 100:.0f} %" if run.state == "running" else ""
+    preset = units.clip(run.preset, max(10, width - 46))
+    return (
+        ("▸ " if chosen else "  ", "strong"),
+        (f"{when:<12} {kind:<8} ", "chosen" if chosen else ""),
+        (f"{preset}  ", ""),
+        (f"{mark} {word} {said}".rstrip(), tone),
+        ("  SIMULATED" if run.simulated else "", "dim"),
+    )
 
 
 def nothing() -> list[Line]:
@@ -71,10 +96,11 @@ def full(run: RunView, width: int) -> list[Line]:
         *run_lines(run, width),
         *_pictured(run, width),
         *listed("reasons", run.verdict.why if run.verdict else ()),
+        *listed("what the words mean", _meanings(run), "dim"),
         *listed("to know", run.warnings, "dim"),
         (),
         *wrapped(about, width, "dim"),
-        line(f"qwen-console ab show {run.id}", "dim"),
+        line(hints.told(f"`qwen-console ab show {run.id}`").strip("`"), "dim"),
     ]
 
 
@@ -91,6 +117,7 @@ def plan_text(plan: Plan) -> list[str]:
         f"{plan.base.name}: arms {arms}; they differ in {keys}.",
         f"{plan.rounds} rounds, {len(plan.order)} starts of the server ({' '.join(plan.order)}), size {plan.size}: "
         f"about {about(plan.estimate_s)}.",
+        f"{plan.requests} requests a start, {plan.requests * len(plan.order)} in all: {', '.join(plan.workloads)}.",
     ]
     return [*lines, *(f"{note}." for note in plan.notes)]
 
@@ -127,9 +154,10 @@ def _boots(run: RunView) -> Line:
 
 def _ended(run: RunView, width: int) -> list[Line]:
     whole = run.state in ("done", "running") and run.verdict is not None
-    mark, tone = _OVERALL.get(run.verdict.overall, ("✖", "bad")) if run.verdict and whole else ("✖", "bad")
-    said = run.verdict.sentence if run.verdict else "it has no verdict"
-    text = said if whole else f"{run.state}: {run.problem or said}"
+    word = _word(run)
+    mark, tone = _WORDS.get(word, _NO_WORD)
+    said = run.verdict.sentence if run.verdict and whole else run.problem or "it did not come to its end"
+    text = said if said.startswith(word) else f"{word}: {said}"
     first, *rest = wrapped(f"{mark} {text}", width - 1, indent="  ")
     lines: list[Line] = [((mark, tone), (first[0][0][len(mark) :], "strong"))]
     lines += [line(row[0][0], "strong") for row in rest]
@@ -138,21 +166,43 @@ def _ended(run: RunView, width: int) -> list[Line]:
     elif arm := winner(run):
         offer: Line = (("o", "strong"), (f" writes arm {arm} as a new preset   ", ""))
         lines.append((*offer, ("v", "strong"), (" all of the run", "dim")))
+    elif run.resumable:
+        lines += [line(hints.told(f"`qwen-console ab resume {run.id}` goes on with it"), "dim"), _boots(run)]
     elif run.order and (not whole or any(not boot.valid for boot in run.boots)):
         lines.append(_boots(run))
     return lines
 
 
+def _word(run: RunView) -> str:
+    """The run's word: its verdict once all is measured, its state where it did not get there."""
+    from console.lab.words import run_word
+
+    measured = run.state == "running" and run.verdict is not None
+    return run_word(run.kind, "done" if measured else run.state, run.verdict.overall if run.verdict else None)
+
+
+def _meanings(run: RunView) -> list[str]:
+    """What the words on the screen mean."""
+    from console.lab.words import explained
+
+    word = _word(run)
+    return explained(
+        "" if word == "running" else word, [pair.verdict for metric in run.metrics.values() for pair in metric.compare]
+    )
+
+
 def winner(run: RunView) -> str | None:
     """The arm that the verdict advises to adopt."""
-    if run.state != "done" or run.verdict is None or run.verdict.overall != "adopt":
-        return None
-    return next((arm for arm in run.arms if run.verdict.sentence.startswith(f"adopt {arm}:")), None)
+    return run.verdict.arm if run.state == "done" and run.verdict else None
 
 
 def _measures(run: RunView) -> Iterator[Line]:
     if not run.metrics:
         return
+    if any(pair.rounds == 1 for metric in run.metrics.values() for pair in metric.compare):
+        from console.lab.words import ONE_ROUND
+
+        yield line(ONE_ROUND, "warn")
     two = len(run.arms) == 2
     heads = "".join(f"{name[: _VALUE - 1]:>{_VALUE}}" for name in (run.arms if two else ("median",)))
     change = "change" if two else f"vs {run.arms[0]}"[: _CHANGE - 1] if run.arms else ""

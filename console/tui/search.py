@@ -36,6 +36,16 @@ def marked(line: Line, needle: str) -> Line:
     return tuple(spans)
 
 
+def shifted(line: Line, cells: int) -> Line:
+    """The line from a column on, for lines longer than the screen."""
+    spans: list[Span] = []
+    for part, tone in line:
+        if rest := part[cells:]:
+            spans.append((rest, tone))
+        cells = max(0, cells - len(part))
+    return tuple(spans)
+
+
 def next_line(lines: Sequence[Line], wanted: Sequence[bool], start: int, by: int) -> int | None:
     """The nearest wanted line behind (or, with `by` -1, before) `start`; it goes on at the other end."""
     count = len(lines)

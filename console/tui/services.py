@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from console.tui.config import Config
 
 if TYPE_CHECKING:
     from console.endpoint import Endpoint
@@ -47,6 +49,8 @@ class Services:
     """A server elsewhere (`--url`): watched, never signalled."""
     default_preset: str = "qwen3.8-27b-nvfp4-100k"
     low_bandwidth: bool = False
+    config: Config = field(default_factory=Config)
+    """What the user has set in `config.yaml`."""
 
     @property
     def server(self) -> Server:

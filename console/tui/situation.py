@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from console.server.status import ServerStatus, State
 
@@ -32,8 +32,14 @@ class Situation:
     """After a failure the preset that was ready last."""
     acting: str | None = None
     """What this console is doing to the server right now."""
+    raising: Literal["", "server", "run"] = ""
+    """What that brings up: a start and a run that begins can be broken off at any time."""
+    coming: str = ""
+    """The preset that is on its way up."""
     draining: bool = False
     """That is: waiting for the requests in flight before a stop."""
+    hidden: str = ""
+    """What `tab` would bring into view."""
     watching: bool = False
     """A server elsewhere is watched (`--url`)."""
 

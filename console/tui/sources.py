@@ -23,9 +23,9 @@ from console.tui.messages import (
     NoticesSeen,
     ReadingLost,
     ReadingSeen,
-    RunSeen,
     StatusSeen,
 )
+from console.tui.runs import Runs, size_of
 
 if TYPE_CHECKING:
     from console.endpoint import Endpoint
@@ -44,9 +44,6 @@ LOG_LINES = 2000
 _LOG_START_BYTES = 128_000
 _LOG_BEHIND_BYTES = 1_000_000
 """Farther behind than this the log is not read through: only its end is seen anyway."""
-_NO_RUN: tuple[str | None, int, float] = (None, 0, 0.0)
-_JOURNAL_REST_S = 5.0
-"""A running A/B is read again after this long even if its journal did not grow: its ETA moves."""
 
 
 class Sources:
@@ -71,7 +68,7 @@ class Sources:
         self._log_path: str | None = None
         self._log_offset = 0
         self._log_lines: deque[str] = deque(maxlen=LOG_LINES)
-        self._run_seen: tuple[str | None, int, float] = _NO_RUN
+        self.runs = Runs(services.paths)
 
     def status(self) -> Message:
         """The server, derived from disk, processes and probes."""
@@ -157,6 +154,7 @@ class Sources:
         if not self._looked:
             return None
         from console.notices import Look, Watcher
+        from console.server.run_lock import run_is_live
 
         self._watcher = self._watcher or Watcher()
         feed, (count, last) = self._feed, self._errors
@@ -170,6 +168,7 @@ class Sources:
             facts=self._facts,
             log_errors=count,
             log_error=last,
+            measured=not self._elsewhere and run_is_live(self._services.paths) is not None,
         )
         return NoticesSeen(look, self._watcher.see(look), self._watcher.begun)
 
@@ -208,10 +207,10 @@ class Sources:
         fresh = path != self._log_path
         if fresh:
             self._log_path, self._log_lines = path, deque(maxlen=LOG_LINES)
-            self._log_offset = max(0, _size(path) - _LOG_START_BYTES)
+            self._log_offset = max(0, size_of(path) - _LOG_START_BYTES)
         if path is None:
             return LogSeen(None, ()) if fresh else None
-        behind = _size(path) - self._log_offset
+        behind = size_of(path) - self._log_offset
         if behind > _LOG_BEHIND_BYTES:
             self._log_offset += behind - _LOG_START_BYTES
         lines, self._log_offset = follow(Path(path), self._log_offset)
@@ -231,33 +230,6 @@ class Sources:
         if count:
             self._errors = (self._errors[0] + count, last)
 
-    def run(self) -> Message | None:
-        """The A/B run that lives, else the newest one; `None` when nothing about it changed."""
-        from console.server.run_lock import run_is_live
-
-        live = run_is_live(self._services.paths)
-        run_id = live or self._newest_run()
-        if run_id is None:
-            seen, self._run_seen = self._run_seen, _NO_RUN
-            return None if seen == _NO_RUN else RunSeen(None, live=False)
-        folder = self._services.paths.run(run_id)
-        size = _size(str(folder / "journal.jsonl")) * 2 + (live is not None)
-        now = time.monotonic()
-        seen = self._run_seen
-        if seen[:2] == (run_id, size) and (live is None or now - seen[2] < _JOURNAL_REST_S):
-            return None
-        self._run_seen = (run_id, size, now)
-        from console.lab.view import read_run
-
-        return RunSeen(read_run(folder), live=live is not None)
-
-    def _newest_run(self) -> str | None:
-        try:
-            names = [entry.name for entry in self._services.paths.runs.iterdir() if (entry / "plan.json").is_file()]
-        except OSError:
-            return None
-        return max(names, default=None)
-
     def close(self) -> None:
         """Let go of the driver."""
         if self._cards is not None:
@@ -271,10 +243,3 @@ def _command(pid: int) -> str:
         return words or Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
         return ""
-
-
-def _size(path: str | None) -> int:
-    try:
-        return Path(path).stat().st_size if path else 0
-    except OSError:
-        return 0

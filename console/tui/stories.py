@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from console import units
+from console import hints, units
 from console.errors import ConsoleError
 from console.server.status import Diagnosis, Phase, ServerStatus, State
 from console.tui.log_lines import pretty
@@ -45,8 +45,45 @@ def about(seconds: float) -> str:
     return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def start_story(status: ServerStatus, width: int = 76) -> list[Line]:
-    """The phases as a ladder: passed, under way with what it is doing, still to come; and what a silence means."""
+def too_small(size: tuple[int, int], least: tuple[int, int]) -> list[Line]:
+    """What is said where nothing can be drawn."""
+    return [
+        line(f"{size[0]}x{size[1]} is too small: {least[0]}x{least[1]} at least", "warn"),
+        line("q quits; the server stays up", "dim"),
+    ]
+
+
+def unreachable_story(status: ServerStatus, width: int) -> list[Line]:
+    """A watched server that does not answer."""
+    return [
+        *labelled("✖", f"{status.url} does not answer", width, "bad"),
+        *labelled("why", status.note or "no answer", width),
+        *labelled(
+            "fix",
+            "see that the server is up there and that its port is reachable from here, through an SSH "
+            "tunnel for example: `ssh -L 8000:127.0.0.1:8000 HOST`",
+            width,
+            "strong",
+        ),
+        (),
+        line("it is asked again every few seconds", "dim"),
+    ]
+
+
+def start_story(status: ServerStatus, width: int = 76, height: int = 9) -> list[Line]:
+    """The phases as a ladder: passed, under way with what it is doing, still to come; and what a silence means.
+
+    Where not all fits, what was passed is left out first.
+    """
+    ladder, at = _ladder(status)
+    foot = _foot(status, width)
+    room = max(1, height - len(foot))
+    first = max(0, min(at, len(ladder) - room))
+    return [*ladder[first : first + room], *foot]
+
+
+def _ladder(status: ServerStatus) -> tuple[list[Line], int]:
+    """A line a phase, and which one is under way."""
     order = [phase for phase, _ in _LADDER]
     at = order.index(status.phase) if status.phase in order else -1
     lines: list[Line] = []
@@ -57,13 +94,18 @@ def start_story(status: ServerStatus, width: int = 76) -> list[Line]:
             lines.append((("▸ ", "strong"), (f"{phase.value:<15}", "strong"), (status.detail or what, "")))
         else:
             lines.append((("· ", "dim"), (f"{phase.value:<15}", "dim"), (what, "dim")))
+    return lines, at
+
+
+def _foot(status: ServerStatus, width: int) -> list[Line]:
+    """What went wrong, what a silence means, or how far it is."""
     if status.diagnosis:
-        lines += labelled("▲", status.diagnosis.what, width, "warn")
-    elif status.silence:
-        lines += wrapped(status.silence, width, "warn")
-    elif status.progress is not None:
-        lines.append(progress_bar(status.progress, min(30, max(10, width // 3))))
-    return lines
+        return list(labelled("▲", status.diagnosis.what, width, "warn"))
+    if status.silence:
+        return wrapped(status.silence, width, "warn")
+    if status.progress is not None:
+        return [progress_bar(status.progress, min(30, max(10, width // 3)))]
+    return []
 
 
 def progress_bar(part: float, cells: int) -> Line:
@@ -105,7 +147,7 @@ def error_story(error: ConsoleError, width: int) -> list[Line]:
 
 def labelled(label: str, text: str, width: int, tone: str = "") -> Iterator[Line]:
     """A paragraph with a word or sign on its left."""
-    rows = [row for part in text.splitlines() or [""] for row in _wrap(part, width - _LABEL) or [""]]
+    rows = [row for part in hints.told(text).splitlines() or [""] for row in _wrap(part, width - _LABEL) or [""]]
     for i, row in enumerate(rows):
         yield (
             (label.ljust(_LABEL) if i == 0 else " " * _LABEL, (tone or "strong") if len(label) == 1 else "dim"),
@@ -120,4 +162,4 @@ def _wrap(text: str, width: int, indent: str = "") -> list[str]:
 
 def wrapped(text: str, width: int, tone: str = "", indent: str = "") -> list[Line]:
     """A paragraph."""
-    return [line(row, tone) for row in _wrap(text, width, indent)]
+    return [line(row, tone) for row in _wrap(hints.told(text), width, indent)]

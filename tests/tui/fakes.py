@@ -13,7 +13,7 @@ from typing import Any, cast
 from textual.app import App
 from textual.pilot import Pilot
 
-from console.errors import ConsoleError
+from console.errors import ConsoleError, NothingError
 from console.gpu.sample import GpuReport, GpuSample
 from console.lab.plan import Plan, make_plan
 from console.lint import Finding, Weight
@@ -28,6 +28,7 @@ from console.server.life import Server
 from console.server.status import Diagnosis, Phase, ServerStatus, State
 from console.server.stop import StopReport
 from console.tui.app import ConsoleApp
+from console.tui.config import Config
 from console.tui.preset_page import Inspection
 from console.tui.services import Services
 
@@ -131,6 +132,8 @@ class FakeServer:
     hold: threading.Event = field(default_factory=threading.Event)
     """A stop waits for it when `slow` is set."""
     slow: bool = False
+    slow_start: bool = False
+    """A start goes on until it is stopped."""
     worked_last: Preset | None = None
     paths: Paths = field(default_factory=Paths.from_env)
 
@@ -144,7 +147,13 @@ class FakeServer:
 
     def follow_start(self, timeout_s: float | None = None) -> Iterator[ServerStatus]:  # noqa: ARG002
         self.calls.append("follow")
-        self.now = self.after_start
+        if self.slow_start:
+            self.now = STARTING
+            while self.now.state is State.STARTING:
+                yield self.now
+                time.sleep(0.01)
+        else:
+            self.now = self.after_start
         yield self.now
 
     def leftovers(self) -> tuple[int, ...]:
@@ -159,6 +168,8 @@ class FakeServer:
             tell("draining: 2 running, 1 waiting")
 
     def stop(self, *, on_event: Callable[[str], None], **_: object) -> StopReport:
+        if self.now.state in (State.STOPPED, State.FAILED):
+            raise NothingError("there is no server to stop")
         self.calls.append("stop")
         on_event("asked the keeper; 3 processes are left")
         if self.slow:
@@ -180,6 +191,9 @@ class FakeServer:
 
     def preset(self) -> Preset | None:
         return PRESETS[0]
+
+    def running_preset(self) -> Preset | None:
+        return None
 
     def baseline(self) -> str | None:
         return None
@@ -223,6 +237,7 @@ class House:
     plans: list[Plan] = field(default_factory=list)
     """The plans of the runs that were started."""
     plan_run: Callable[[str, Preset], Plan] = plan_of
+    config: Config = field(default_factory=Config)
 
     def inspect(self, preset: Preset) -> Inspection:
         """Some findings on a preset that differs in what runs."""
@@ -268,6 +283,7 @@ class House:
             probe_prefix=probe_prefix,
             demo=self.demo,
             plan_run=self.plan_run,
+            config=self.config,
         )
 
     def app(self) -> ConsoleApp:

@@ -20,7 +20,7 @@ from tests.tui.glass import Glass
 SCRIPT = """
 import sys
 from tests.tui.fakes import READY, FakeServer, House
-from console.tui.app import run
+from console.tui.run import run
 sys.exit(run(House(FakeServer(READY)).services()))
 """
 LEFT = b"\x1b[?1049l"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from console.server.status import ServerStatus, State
-from console.tui.commands import COMMANDS, by_name, footer, help_rows
-from console.tui.help_lines import help_lines
+from console.tui.commands import COMMANDS, by_name, footer, help_rows, shown_keys
+from console.tui.help_lines import PAGE_KEYS, help_lines
 from console.tui.intents import Intents
+from console.tui.search import text_of
 from console.tui.situation import Situation
 from tests.tui.fakes import FakeServer, House, screen_text, settled, shows
 
@@ -23,22 +24,27 @@ def test_no_key_means_two_things() -> None:
 
 
 def test_the_help_has_every_command() -> None:
-    rows = [text for _, group in help_rows() for _, text in group]
-    assert rows == [command.help for command in COMMANDS if command.shown]
+    rows = [command for _, group in help_rows({}) for _, command in group]
+    assert sorted(c.name for c in rows) == sorted(c.name for c in COMMANDS if c.shown)
     assert {c.name for c in COMMANDS} == {c.name for c in COMMANDS if c.shown}
 
 
 def test_the_footer_offers_only_commands_of_the_table() -> None:
-    offered = {key for key, *_ in footer(Situation())}
+    offered = {key for key, *_ in footer(Situation(hidden="run"), {})}
     assert offered <= {word for command in COMMANDS for word in command.shown.split()}
 
 
 def test_the_help_lists_every_command_within_a_small_terminal() -> None:
-    lines = ["".join(text for text, _ in line) for line in help_lines()]
+    lines = [text_of(line) for line in help_lines({}, 78, 22)]
+    glance = lines[:22]
     for command in COMMANDS:
         if command.shown:
             assert any(command.help in line for line in lines)
-    assert max(map(len, lines)) <= 78
+            assert any(
+                f"{command.shown} " in line and (command.argument or command.title in line) for line in glance
+            ), command
+    assert any(f"{PAGE_KEYS[0][1]}" in line for line in lines)
+    assert max(len(line.rstrip()) for line in lines) <= 78
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
@@ -46,7 +52,7 @@ async def test_the_help_opens_scrolls_to_its_end_and_closes(size: tuple[int, int
     async with House().app().run_test(size=size) as pilot:
         await settled(pilot)
         await pilot.press("?")
-        await shows(pilot, "Server", by_name("start").help)
+        await shows(pilot, "Server" if size[0] == 120 else "start or switch", "suspend")
         await pilot.press("end")
         await shows(pilot, by_name("ask_quit").help, "◐ starting")
         await pilot.press("escape")
@@ -60,6 +66,13 @@ async def test_the_footer_keeps_what_one_cannot_do_without(state: State) -> None
         last = screen_text(pilot.app).split("\n")[-1]
         for word in ("enter ", "x stop", "? help", "q quit"):
             assert word in last
+
+
+def test_the_palette_and_the_footer_show_the_keys_that_the_user_has_set() -> None:
+    keys = {"log": ("L", "f5")}
+    assert shown_keys(by_name("log"), keys) == "L f5"
+    assert "L" in {key for key, *_ in footer(Situation(), keys)}
+    assert shown_keys(by_name("cards"), keys) == "g"
 
 
 def test_commands_are_found_by_name() -> None:

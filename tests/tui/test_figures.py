@@ -51,25 +51,27 @@ def shown(values: object) -> dict[str, tuple[str, str]]:
 
 @pytest.mark.parametrize("group", ["HEADER", "CARDS_RULE", "CARD", "LOST_CARD", "READING"])
 def test_a_drawing_is_as_wide_as_the_terminal_it_is_for(group: str) -> None:
-    narrow, wide = getattr(drawings, group)
-    assert narrow.width <= 80 < wide.width <= 120
+    widths = [drawing.width for drawing in getattr(drawings, group)]
+    assert all(width <= most for width, most in zip(widths, (60, 80, 120, 176), strict=False))
+    assert widths == sorted(set(widths))
 
 
-@pytest.mark.parametrize("drawing", drawings.READING, ids=["80", "120"])
+@pytest.mark.parametrize("drawing", drawings.READING[1:], ids=["80", "120"])
 def test_no_figure_is_cut_however_long(drawing: Drawing) -> None:
     for value in figures.reading(EXTREME):
         if place := drawing.places.get(value.name):
             assert value.text in place.fit(value.text), value
 
 
-@pytest.mark.parametrize(("drawing", "wide"), [(drawings.CARD[0], False), (drawings.CARD[1], True)], ids=["80", "120"])
-def test_no_figure_of_a_card_is_cut(drawing: Drawing, wide: bool) -> None:
-    for value in figures.card(FULL_CARD, bar=drawing.places["bar"].width, wide=wide):
+@pytest.mark.parametrize("drawing", drawings.CARD, ids=["60", "80", "120", "176"])
+def test_no_figure_of_a_card_is_cut(drawing: Drawing) -> None:
+    bar = drawing.places["bar"].width if "bar" in drawing.places else 0
+    for value in figures.card(FULL_CARD, bar=bar, wide=drawing.width > 80):
         if place := drawing.places.get(value.name):
             assert value.text in place.fit(value.text), value
 
 
-@pytest.mark.parametrize("drawing", drawings.HEADER, ids=["80", "120"])
+@pytest.mark.parametrize("drawing", drawings.HEADER[1:], ids=["80", "120"])
 @pytest.mark.parametrize(
     "status",
     [
@@ -85,15 +87,15 @@ def test_no_figure_of_a_card_is_cut(drawing: Drawing, wide: bool) -> None:
     ],
 )
 def test_the_header_is_never_cut(drawing: Drawing, status: ServerStatus) -> None:
-    for value in figures.header(status, simulated=True, elapsed_s=status.uptime_s):
+    for value in figures.header(status, simulated=True):
         if place := drawing.places.get(value.name):
             assert value.text in place.fit(value.text), value
 
 
 def test_every_figure_has_a_place_in_the_wide_drawing() -> None:
     names = {value.name for value in figures.reading(BUSY)}
-    assert names == set(drawings.READING[1].places)
-    assert set(drawings.READING[0].places) <= names
+    assert names == set(drawings.READING[-1].places)
+    assert all(set(drawing.places) <= names for drawing in drawings.READING)
 
 
 def test_prefix_caching_off_is_off_and_not_zero() -> None:
@@ -118,7 +120,7 @@ def test_an_empty_window_is_not_available_and_never_zero() -> None:
 @pytest.mark.parametrize(
     ("value", "bounds", "text"),
     [
-        (0.0279, (0.025, 0.05), "27.9 ms"),
+        (0.0279, (0.025, 0.05), "~27.9 ms"),
         (None, (0.25, 0.5), "250-500 ms"),
         (None, (0.0, 0.3), "<300 ms"),
         (None, (640.0, None), ">640.0 s"),
@@ -167,10 +169,26 @@ def test_a_place_pads_and_cuts_to_its_width() -> None:
 
 
 def test_of_several_drawings_the_widest_that_fits_is_taken() -> None:
-    narrow, wide = drawings.READING
+    small, narrow, wide = drawings.READING
     assert widest(drawings.READING, 119) is narrow
     assert widest(drawings.READING, 120) is wide
-    assert widest(drawings.READING, 40) is narrow
+    assert widest(drawings.READING, 79) is small
+    assert widest(drawings.READING, 40) is small
+
+
+def test_a_server_elsewhere_has_its_address_in_the_header() -> None:
+    seen = ServerStatus(State.FOREIGN, url="http://box:8000", model="qwen", version="0.32.0")
+    values = shown(figures.header(seen, simulated=False, watched="http://box:8000"))
+    assert values["preset"] == ("box:8000", "strong")
+    assert values["where"][0] == "qwen · vLLM 0.32.0"
+
+
+def test_a_server_elsewhere_that_does_not_answer_is_unreachable_and_not_stopped() -> None:
+    seen = ServerStatus(State.STOPPED, url="http://box:8000", note="refused")
+    values = shown(figures.header(seen, simulated=False, watched="http://box:8000"))
+    assert values["state"] == ("✖ unreachable", "bad")
+    values = shown(figures.header(ServerStatus(), simulated=False, watched="http://box:8000"))
+    assert values["state"][0] == "asking …"
 
 
 def test_a_name_drawn_twice_is_an_error() -> None:

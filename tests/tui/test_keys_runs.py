@@ -107,6 +107,6 @@ async def test_v_shows_the_run_in_full() -> None:
         await pilot.press("v")
         await shows(pilot, "agent.prefill_tok/s", "change, with its 95 % interval")
         await pilot.press("end")
-        await shows(pilot, "reasons", f"qwen-console ab show {run.id}")
+        await shows(pilot, "what the words mean", f"qwen-console ab show {run.id}")
         await pilot.press("v")
         await until(pilot, lambda: not isinstance(pilot.app.screen, Pager))

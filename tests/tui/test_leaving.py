@@ -13,7 +13,8 @@ from tests.tui.terminal import ENTERED, LEFT, SCRIPT, Terminal, terminal
 ROOT = str(Path(__file__).parents[2])
 BREAK = """
 import sys
-from console.tui.app import ConsoleApp, run
+from console.tui.app import ConsoleApp
+from console.tui.run import run
 from tests.tui.fakes import House
 def broken(self):
     secret = "hunter22"

@@ -136,28 +136,28 @@ def test_another_log_replaces_the_first(tmp_path: Path) -> None:
 
 def test_the_newest_run_is_shown_once_and_again_when_it_grows() -> None:
     found = sources(FakeServer())
-    assert found.run() is None
+    assert found.runs.look() is None
     made = whole_run("mtp")
-    seen = found.run()
+    seen = found.runs.look()
     assert isinstance(seen, RunSeen)
     assert seen.run is not None
     assert (seen.run.id, seen.run.state, seen.live) == (made.folder.name, "done", False)
-    assert found.run() is None
+    assert found.runs.look() is None
     with made.journal() as journal:
         journal.add("warning", text="late")
-    assert isinstance(found.run(), RunSeen)
+    assert isinstance(found.runs.look(), RunSeen)
 
 
 def test_a_run_that_lives_is_live() -> None:
     made = make_run("mtp")
     found = sources(FakeServer())
     with hold_run_lock(made.paths, made.folder.name):
-        seen = found.run()
+        seen = found.runs.look()
         assert isinstance(seen, RunSeen)
         assert seen.live
         assert seen.run is not None
         assert seen.run.state == "running"
-    seen = found.run()
+    seen = found.runs.look()
     assert isinstance(seen, RunSeen)
     assert not seen.live
 
@@ -166,7 +166,7 @@ def test_a_folder_without_a_plan_is_no_run() -> None:
     paths = Paths.from_env()
     paths.make()
     (paths.runs / "99999999-junk").mkdir()
-    assert sources(FakeServer()).run() is None
+    assert sources(FakeServer()).runs.look() is None
 
 
 def test_a_demo_has_cards_only_with_its_server() -> None:

@@ -81,7 +81,7 @@ def test_an_interrupted_run_says_so_and_offers_nothing() -> None:
     made = make_run("mtp")
     made.end("interrupted", "`ab stop` ended it")
     run = read_run(made.folder)
-    assert texts(run)[0].startswith("✖ interrupted: `ab stop` ended it")
+    assert texts(run)[0].startswith("◌ interrupted: `ab stop` ended it")
     assert run_lines.winner(run) is None
 
 

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
+from textual.containers import Horizontal
 from textual.events import Resize
+from textual.geometry import Size
 from textual.message import Message
 from textual.screen import Screen
 
 from console.metrics.reading import Reading
 from console.server.status import ServerStatus, State
-from console.tui import drawings, figures, notice_lines, preset_lines, stories
-from console.tui.commands import Bindings, bindings, footer
+from console.tui import drawings, figures, notice_lines, preset_lines, sizes, stories
+from console.tui.commands import Bindings, KeyMap, bindings, footer
 from console.tui.explanations import Explanation, explanation
+from console.tui.graphs import MEASURES
 from console.tui.messages import (
     CardsSeen,
     CatalogSeen,
@@ -30,11 +33,12 @@ from console.tui.messages import (
     StatusSeen,
 )
 from console.tui.screens.lower import Lower
+from console.tui.screens.story import Story
 from console.tui.widgets.cards import Cards
 from console.tui.widgets.footer import KeyLine
 from console.tui.widgets.form import Field, Form
+from console.tui.widgets.graphs import Graphs
 from console.tui.widgets.lines import Lines
-from console.tui.widgets.panel import Panel
 
 if TYPE_CHECKING:
     from console.gpu.sample import GpuReport
@@ -43,7 +47,8 @@ if TYPE_CHECKING:
     from console.series import Series
     from console.tui.situation import Situation
 
-_WIDE, _TALL, _HIGH = 120, 34, 54
+_SURE_S = 3.0
+"""Figures younger than this are not called old: the next look may say that the server was stopped on purpose."""
 _FRAME_S = 1.0
 _OLD_S = 6.0
 """A source silent for longer is stale: its figures are greyed."""
@@ -57,22 +62,26 @@ class Dashboard(Screen[None]):
     class Up(Message):
         """All parts are there."""
 
-    # Textual declares these as plain attributes of a screen, so they cannot be marked as the class's own.
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]  # noqa: RUF012
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (_TALL, "-tall")]  # noqa: RUF012
-
-    def __init__(self, *, simulated: bool, default_preset: str) -> None:
+    def __init__(
+        self, *, simulated: bool, default_preset: str, watched: str | None = None, keys: KeyMap | None = None
+    ) -> None:
         super().__init__(id="dashboard")
         self._header = Form(drawings.HEADER, id="header")
         self._cards = Cards(id="cards")
-        self._reading = Form(drawings.READING, id="reading")
-        self._story = Panel("", id="story")
+        self._reading = Form(drawings.READING, other=drawings.LOW_READING, id="reading")
+        self._side = Graphs(MEASURES, id="side")
+        self._story = Story("", id="story")
+        self._tiny = Lines(id="tiny")
         self.lower = Lower(default_preset=default_preset)
         self._standing = Lines(id="standing")
         self._notice = Lines(id="notice")
         self._keys = KeyLine(id="keys")
         self._simulated = simulated
         self._status = ServerStatus()
+        self._watched = watched
+        self._key_map = keys or {}
+        self._intended = False
+        """Whether this console or a run is at work on the server: that it goes away is no fault then."""
         self._back: Preset | None = None
         self.reading = Reading()
         """The figures on the screen."""
@@ -86,14 +95,15 @@ class Dashboard(Screen[None]):
         self._pending: dict[str, Callable[[], None]] = {}
 
     def compose(self) -> ComposeResult:
-        # Textual sets these only after a first layout, which would be painted and thrown away.
-        width, height = self.app.size
-        self.add_class("-wide" if width >= _WIDE else "-narrow", "-tall" if height >= _TALL else "-short")
-        self.set_class(height >= _HIGH, "-high")
+        # Textual sets its own breakpoints only after a first layout, which would be painted and thrown away.
+        self._fit(self.app.size)
+        yield self._tiny
         yield self._header
         yield self._cards
-        yield self._reading
-        yield self._story
+        with Horizontal(id="middle"):
+            yield self._reading
+            yield self._story
+            yield self._side
         yield self.lower
         yield self._standing
         yield self._notice
@@ -102,26 +112,39 @@ class Dashboard(Screen[None]):
     def on_mount(self) -> None:
         """The frame before anything is known."""
         self._show_reading(Reading())
+        if self._watched:
+            self._show_header(self._status)
         self.post_message(self.Up())
         self.set_interval(2.0, self._look_at_the_clock)
         self.set_interval(_FRAME_S, self.paint)
 
-    def on_resize(self, _: Resize) -> None:
+    def on_resize(self, event: Resize) -> None:
         """What stands in place of the figures is wrapped anew once it has its size."""
-        self.set_class(self.size.height >= _HIGH, "-high")
+        self._fit(event.size)
         self._tell_standing()
         self.call_after_refresh(self._tell_story)
+
+    def _fit(self, size: Size) -> None:
+        fits = sizes.classes(*size)
+        for name, holds in fits.items():
+            self.set_class(holds, name)
+        self._reading.use_other(fits["-low"])
+        if fits["-tiny"]:
+            self._tiny.show(stories.too_small((size.width, size.height), sizes.LEAST))
 
     # --- what the app knows, told downwards
 
     def tell_situation(self, now: Situation) -> None:
         """Keys that make sense, and what this console is doing."""
-        self._keys.tell(footer(now))
+        self._intended = bool(now.acting or now.run)
+        self._keys.tell(footer(now, self._key_map))
 
     def tell_rings(self, rings: Callable[[str], Series]) -> None:
         """A second more of every figure, for the graphs."""
         if self.is_current:
             self.lower.tell_rings(rings, self.report)
+            if self.has_class("-vast"):
+                self._side.tell(rings, self.report)
 
     def tell_note(self, source: str, text: str) -> None:
         """One line above the keys for what is going on or wrong; an empty text takes it back."""
@@ -154,14 +177,22 @@ class Dashboard(Screen[None]):
     @on(StatusSeen)
     def _show_status(self, event: StatusSeen) -> None:
         """Header, and the story that stands in place of the figures while there are none."""
-        self._hear("status", event.status.note or "")
-        self._header.set_class(False, "-stale")
-        self._status, self._back = event.status, event.back
         status = event.status
-        for name, text, tone in figures.header(status, simulated=self.simulated, elapsed_s=status.uptime_s):
-            self._header.show(name, text, tone)
+        self._status, self._back = status, event.back
+        self._hear("status", "" if self._unreachable else status.note or "")
+        self._header.set_class(False, "-stale")
+        self._show_header(status)
         self._tell_story()
         self.lower.tell_status(status)
+
+    def _show_header(self, status: ServerStatus) -> None:
+        for name, text, tone in figures.header(status, simulated=self.simulated, watched=self._watched):
+            self._header.show(name, text, tone)
+
+    @property
+    def _unreachable(self) -> bool:
+        """Whether a watched server does not answer."""
+        return self._watched is not None and self._status.state is State.STOPPED and self._status.url is not None
 
     @on(CatalogSeen)
     def _show_presets(self, event: CatalogSeen) -> None:
@@ -186,7 +217,7 @@ class Dashboard(Screen[None]):
             self._tell_standing()
 
     def _tell_standing(self) -> None:
-        tall = self.size.height >= _TALL
+        tall = self.has_class("-tall")
         self._standing.show(notice_lines.standing(self.notices, self.size.width, tall=tall))
 
     @on(PollFailed)
@@ -235,6 +266,9 @@ class Dashboard(Screen[None]):
     def _show_stale(self, event: ReadingLost) -> None:
         self._pending.pop("reading", None)
         self._reading.set_class(True, "-stale")
+        moving = self._status.state not in (State.READY, State.FOREIGN)
+        if self._intended or moving or (event.age_s is not None and event.age_s < _SURE_S):
+            return
         age = "no figures yet" if event.age_s is None else f"figures are {figures.coarse(event.age_s)} old"
         self.tell_note("reading", f"{age}: {event.error.what} ({event.error.why})")
 
@@ -255,15 +289,5 @@ class Dashboard(Screen[None]):
             self._reading.show(name, text, tone)
 
     def _tell_story(self) -> None:
-        status, story = self._status, self._story
-        starting = status.state is State.STARTING
-        trouble = status.diagnosis if status.state in (State.FAILED, State.STALLED) else None
-        self.set_class(starting or trouble is not None, "-story")
-        if trouble is not None:
-            height = max(story.body_height, 8)
-            back = self._back.name if self._back else None
-            body = stories.diagnosis_story(trouble, self.size.width - 3, height, back=back)
-            story.tell(stories.trouble_title(status), body)
-        elif starting:
-            body = stories.start_story(status, self.size.width - 3)
-            story.tell(stories.start_title(status), body, stories.start_aside(status))
+        told = self._story.tell_status(self._status, self._back, unreachable=self._unreachable)
+        self.set_class(told, "-story")

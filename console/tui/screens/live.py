@@ -48,9 +48,11 @@ class LivePage(Pager, Generic[T]):
     ) -> None:
         super().__init__(page, self._draw, simulated=simulated)
         self._title = title
+        self._seen: T | None = None
         self._draw_found = lines
         self._drawn: Callable[[int], Sequence[Line]] = lambda _: [line("looking …", "dim")]
-        self._poller = Poller(page, lambda: every_s, lambda: self.Looked(look()))
+        self._look = look
+        self._poller = Poller(page, lambda: every_s, lambda: self.Looked(self._look()))
 
     def _draw(self, width: int) -> tuple[str, Sequence[Line]]:
         return self._title, self._drawn(width)
@@ -64,8 +66,16 @@ class LivePage(Pager, Generic[T]):
     def _show(self, event: Looked) -> None:
         event.stop()
         found: T = event.found  # type: ignore[assignment]
+        self._seen = found
         self._drawn = lambda width: self._draw_found(found, width)
         self.tell()
+
+    def look_at(self, look: Callable[[], T], title: str) -> None:
+        """Look at something else from now on, from its beginning."""
+        self._look, self._title, self._top, self._seen = look, title, 0, None
+        self._drawn = lambda _: [line("looking …", "dim")]
+        self.tell()
+        self._poller.poke()
 
     def _failed(self, _source: str, error: BaseException) -> None:
         known = error if isinstance(error, ConsoleError) else ConsoleError(f"{type(error).__name__}: {error}", "", "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
@@ -40,6 +40,7 @@ class Lower(Container):
         self._graphs = Graphs(MEASURES, id="graphs", aside="tab log")
         self._default_preset = default_preset
         self._status = ServerStatus()
+        self._seen = False
         self._entries: list[preset_lines.Entry] = []
         self._cursor = 0
         self.run: RunView | None = None
@@ -58,8 +59,11 @@ class Lower(Container):
 
     def tell_status(self, status: ServerStatus) -> None:
         """Which preset runs."""
-        reads = status.state in _TOLD_BY_LOG
-        if reads != (self._status.state in _TOLD_BY_LOG):
+        # A vast screen has the graphs beside the figures.
+        vast = self.screen.has_class("-vast")
+        reads = vast or status.state in _TOLD_BY_LOG
+        if reads != (vast or self._status.state in _TOLD_BY_LOG) or (vast and not self._seen):
+            self._seen = True
             self.set_class(not reads, "-graphs")
         self._status = status
         self._draw_presets()
@@ -94,6 +98,16 @@ class Lower(Container):
     # --- what the user does with it
 
     @property
+    def entries(self) -> Sequence[preset_lines.Entry]:
+        """The whole list."""
+        return self._entries
+
+    @property
+    def cursor(self) -> int:
+        """Which one is under the cursor."""
+        return self._cursor
+
+    @property
     def selected(self) -> preset_lines.Entry | None:
         """What is under the cursor."""
         return self._entries[self._cursor] if self._entries else None
@@ -106,7 +120,21 @@ class Lower(Container):
         """Put the cursor on an entry; a number without one does nothing."""
         if 0 <= index < len(self._entries):
             self._cursor = index
+            if not self._roomy and self.has_class("-run"):
+                # The cursor must not move where nobody sees it.
+                self._show_half(run=False)
             self._draw_presets()
+
+    @property
+    def hidden(self) -> str:
+        """What `other_half` would bring into view; empty where everything is."""
+        if not self.is_attached:
+            return ""
+        if not self._roomy:
+            return "presets" if self.has_class("-run") else "run"
+        if self.screen.has_class("-high"):
+            return ""
+        return "log" if self.has_class("-graphs") else "graphs"
 
     def other_half(self) -> None:
         """What is hidden where not all fits."""
@@ -141,7 +169,8 @@ class Lower(Container):
     def _draw_presets(self) -> None:
         panel = self._presets
         size = {"width": panel.body_width - 1, "height": panel.body_height}
-        panel.tell("presets", preset_lines.preset_lines(self._entries, self._cursor, self._status, **size))
+        aside = preset_lines.beyond(len(self._entries), self._cursor, panel.body_height)
+        panel.tell("presets", preset_lines.preset_lines(self._entries, self._cursor, self._status, **size), aside)
 
     def _draw_run(self) -> None:
         panel, run = self._run_panel, self.run

@@ -8,6 +8,7 @@ from typing import ClassVar, TypeVar
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
+from textual.events import Key
 from textual.screen import ModalScreen
 
 from console.errors import ConsoleError
@@ -53,8 +54,12 @@ class Box(ModalScreen[T]):
         width = min(self.WIDTH, self.app.size.width - 4)
         self.query_one("#box").styles.width = width + 4
         self.query_one("#box-body", Lines).show(self.body(width - 1))
+        self.tell_keys()
+
+    def tell_keys(self, hint: str = "") -> None:
+        """The last line: keys and what they do, or why the one pressed does nothing."""
         spans = [span for key, word in self._keys for span in ((key, "strong"), (f" {word}   ", "dim"))]
-        self.query_one("#box-keys", Lines).show([(), tuple(spans)])
+        self.query_one("#box-keys", Lines).show([((hint, "warn"),), tuple(spans)])
 
     def action_close(self) -> None:
         """Nothing was decided."""
@@ -70,14 +75,23 @@ class Box(ModalScreen[T]):
 
 
 class Question(Box[str]):
-    """A question with its answers; the result is the key of the answer, `None` when it was escaped."""
+    """A question with its answers; the result is the key of the answer, `None` for a no.
 
-    def __init__(self, title: str, text: Sequence[str], answers: Keys) -> None:
-        super().__init__(title, [*answers, ("esc", "back")])
+    Args:
+        title: what is asked, in short.
+        text: what the answer leads to; the first sentence stands out.
+        answers: key and what it does.
+        no: what not doing it is called: the safe choice, which `enter` takes.
+    """
+
+    def __init__(self, title: str, text: Sequence[str], answers: Keys, *, no: str = "no") -> None:
+        super().__init__(title, [*answers, ("n/enter", no)])
         self._text = text
         self._answers = {key for key, _ in answers}
         for key in self._answers - {INTERRUPT}:
             self._bindings.bind(key, f"answer('{key}')", show=False)
+        for key in {"n", "q", "enter"} - self._answers:
+            self._bindings.bind(key, "close", show=False)
 
     def body(self, width: int) -> list[Line]:
         """The paragraphs; the first one stands out."""
@@ -85,6 +99,11 @@ class Question(Box[str]):
         for i, part in enumerate(self._text):
             lines += [*([()] if i == 1 else []), *stories.wrapped(part, width, "strong" if i == 0 else "")]
         return lines
+
+    def on_key(self, event: Key) -> None:
+        """Another key decides nothing, and says which ones do."""
+        if event.key not in self._bindings.key_to_bindings:
+            self.tell_keys(f"press {' or '.join(sorted(self._answers - {INTERRUPT}))}, or n for no")
 
     def action_interrupt(self) -> None:
         """^C answers only a question that offers it."""

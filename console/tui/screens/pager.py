@@ -13,19 +13,11 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from console.tui.commands import Bindings, bindings_of_pages
-from console.tui.search import found_in, is_error, marked, next_line
+from console.tui.search import found_in, is_error, marked, next_line, shifted
 from console.tui.widgets.footer import KeyLine
 from console.tui.widgets.lines import Line
 from console.tui.widgets.panel import Panel
 
-_KEYS = (
-    ("esc", "back", True, 0),
-    ("↑↓", "line", True, 3),
-    ("pgup pgdn", "page", True, 1),
-    ("home end", "first, last", True, 2),
-    ("/", "find", True, 0),
-    ("!", "error", True, 1),
-)
 _FOUND_KEYS = (
     ("esc", "all again", True, 0),
     ("n N", "next, previous", True, 0),
@@ -33,6 +25,8 @@ _FOUND_KEYS = (
     ("/", "find", True, 0),
 )
 _FAR = 1_000_000
+_ASIDE = 20
+"""Cells that a key moves long lines sideways."""
 Content = Callable[[int], tuple[str, Sequence[Line]]]
 """Width in cells → title and lines."""
 
@@ -44,6 +38,7 @@ class Page(Screen[None]):
         page: the command that opens it, whose key closes it again.
     """
 
+    AUTO_FOCUS = ""
     BINDINGS: ClassVar[Bindings] = [Binding("escape,q", "close", show=False), *bindings_of_pages()]
 
     def __init__(self, page: str) -> None:
@@ -53,6 +48,14 @@ class Page(Screen[None]):
     def tell(self) -> None:
         """Something may have changed."""
         raise NotImplementedError
+
+    def whole(self) -> Sequence[Line]:
+        """All lines, also those out of view; none where the screen is a picture."""
+        return ()
+
+    def note(self, text: str) -> None:
+        """Something to know, in place of the keys; an empty text brings them back."""
+        self.query_one("#keys", KeyLine).note(text)
 
     def action_close(self) -> None:
         """Back to the dashboard."""
@@ -81,19 +84,41 @@ class Pager(Page):
         Binding("N", "found(-1)", show=False),
         Binding("ampersand", "only", show=False),
         Binding("exclamation_mark", "error", show=False),
+        Binding("z", "wrap", show=False),
+        Binding("right", f"aside({_ASIDE})", show=False),
+        Binding("left", f"aside(-{_ASIDE})", show=False),
     ]
+
+    KEYS: ClassVar[tuple[tuple[str, str, bool, int], ...]] = (
+        ("esc", "back", True, 0),
+        ("↑↓", "line", True, 4),
+        ("pgup pgdn", "page", True, 1),
+        ("home end", "first, last", True, 3),
+        ("/", "find", True, 0),
+        ("!", "error", True, 1),
+        ("z", "cut", True, 2),
+        ("w", "write", True, 2),
+        ("y", "copy", True, 2),
+    )
+    """What stands in the footer."""
 
     def __init__(self, page: str, content: Content, *, follow: bool = False, simulated: bool) -> None:
         super().__init__(page)
         self._panel = Panel("", id="page")
         self._find = Input(id="find", placeholder="find", compact=True)
+        # Else it has the keys before it is seen.
+        self._find.display = False
         self._keys = KeyLine(id="keys")
         self._content = content
+        self._follows = follow
         self._top: int | None = None if follow else 0
         self._at = -1
         """The line to which the last search led."""
         self._needle = ""
         self._only = False
+        self._wraps = True
+        self._left = 0
+        """Cells by which lines that are not wrapped are moved aside."""
         self._simulated = simulated
         self._lines: Sequence[Line] = ()
 
@@ -105,7 +130,7 @@ class Pager(Page):
     def on_mount(self) -> None:
         """Nothing is looked for yet."""
         self._find.display = False
-        self._keys.tell(_KEYS)
+        self._keys.tell(self.KEYS)
 
     def on_resize(self, _: Resize) -> None:
         """Wrapped anew."""
@@ -114,11 +139,16 @@ class Pager(Page):
     def tell(self) -> None:
         """Something may have changed."""
         panel, needle = self._panel, self._needle
-        title, lines = self._content(panel.body_width)
+        title, lines = self._content(panel.body_width if self._wraps else _FAR)
+        if self._left:
+            lines = [shifted(line, self._left) for line in lines]
         self._lines = [line for line in lines if found_in(line, needle)] if needle and self._only else lines
         top = self._last if self._top is None else min(self._top, self._last)
         shown = self._lines[top : top + panel.body_height]
-        where = "end" if top == self._last else f"{top + len(shown)} of {len(self._lines)}"
+        end = "end" if self._last or self._follows else "all"
+        where = end if top == self._last else f"{top + len(shown)} of {len(self._lines)}"
+        if self._left:
+            where = f"from column {self._left + 1} · {where}"
         words = (f"{sum(found_in(line, needle) for line in self._lines)} with {needle!r}" if needle else "", where)
         aside = " · ".join(word for word in (*words, "SIMULATED" if self._simulated else "") if word)
         panel.tell(title, [marked(line, needle) for line in shown], aside)
@@ -141,6 +171,21 @@ class Pager(Page):
         top = max(0, min(top, self._last))
         self._top = None if top == self._last and self._last else top
         self.tell()
+
+    def action_wrap(self) -> None:
+        """Long lines over several rows, or cut at the edge."""
+        self._wraps, self._left = not self._wraps, 0
+        self.tell()
+
+    def action_aside(self, by: int) -> None:
+        """Lines that are cut, moved aside."""
+        self._wraps = False
+        self._left = max(0, self._left + by)
+        self.tell()
+
+    def whole(self) -> Sequence[Line]:
+        """All lines, or all with what was looked for."""
+        return self._lines
 
     # --- finding
 
@@ -165,7 +210,7 @@ class Pager(Page):
     def _end_typing(self) -> None:
         self._find.display = False
         self.set_focus(None)
-        self._keys.tell(_FOUND_KEYS if self._needle else _KEYS)
+        self._keys.tell(_FOUND_KEYS if self._needle else self.KEYS)
         self.tell()
 
     async def action_found(self, by: int) -> None:

@@ -126,6 +126,8 @@ class Form(Widget):
         if drawing is not self._drawing:
             self._drawing = drawing
             self._place()
+            # Textual keeps arrangements by size, and knows nothing of drawings.
+            self._clear_arrangement_cache()
             self.refresh(layout=True)
 
     def _place(self) -> None:

@@ -10,6 +10,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
+from console import units
 from console.tui.graphs import Picture, eighths
 
 _RISING = " ▁▂▃▄▅▆▇█"
@@ -50,7 +51,7 @@ class Graph(Widget):
         """The title, or one row of bars."""
         width, picture = self.size.width, self._picture
         if y == 0:
-            text = picture.title[:width].ljust(width)
+            text = units.clip(picture.title, width).ljust(width)
             return Strip([Segment(text, self.get_visual_style("graph--title").rich_style)], width)
         rows = self.size.height - 1
         if picture.down is None:

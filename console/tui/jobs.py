@@ -1,0 +1,59 @@
+"""The long jobs of a console: one at a time, but for a stop, which may break off a start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from console.errors import ConsoleError
+from console.tui.messages import Ended
+from console.tui.pollers import in_thread
+from console.tui.screens.modal import Trouble
+
+if TYPE_CHECKING:
+    from console.tui.app import ConsoleApp
+
+Job = Callable[[], str | None]
+"""Blocks until it is done; what there is to tell afterwards."""
+
+
+class Jobs:
+    """Runs jobs in workers; only the newest speaks for the console."""
+
+    def __init__(self, app: ConsoleApp) -> None:
+        self._app = app
+        self._newest = 0
+
+    def begin(self, title: str, job: Job, **what: object) -> None:
+        """Do it from now on; its progress stands on the notice line, its error comes in a box.
+
+        Args:
+            title: what is being done, such as `stopping NAME`.
+            job: what does it.
+            what: more that is known while it lasts (`draining`, `raising`, `coming`).
+        """
+        self._newest += 1
+        self._app.know(**{"acting": title, "draining": False, "raising": "", "coming": "", **what})
+        self._app.run_worker(self._do(self._newest, title, job), name=title, group="action", exit_on_error=False)
+
+    async def _do(self, number: int, title: str, job: Job) -> None:
+        try:
+            outcome = await in_thread(job)
+        except ConsoleError as error:
+            self._app.post_message(Ended(number, title, None, error))
+        except Exception as error:  # noqa: BLE001 - the worker's edge: told to the user
+            why = f"{type(error).__name__}: {error}"
+            told = ConsoleError(f"{title} did not work", why, "`qwen-console status`")
+            self._app.post_message(Ended(number, title, None, told))
+        else:
+            self._app.post_message(Ended(number, title, outcome))
+
+    def ended(self, event: Ended) -> None:
+        """One has ended; of one that was broken off nothing is told."""
+        if event.job != self._newest:
+            return
+        self._app.know(acting=None, draining=False, raising="", coming="")
+        self._app.dashboard.tell_note("action", event.outcome or "")
+        # A start that found its port taken leaves a diagnosis, which stands in place of the figures.
+        if event.error is not None and not hasattr(event.error, "diagnosis"):
+            self._app.push_screen(Trouble(event.title, event.error))

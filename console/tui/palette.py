@@ -1,0 +1,44 @@
+"""The palette: every command that makes sense now, found by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+
+from console.tui.commands import COMMANDS, Command, shown_keys
+
+if TYPE_CHECKING:
+    from console.tui.app import ConsoleApp
+
+_LEFT_OUT = ("palette", "up", "down", "select")
+
+
+class ConsoleCommands(Provider):
+    """The palette: the commands that make sense now."""
+
+    def _offers(self) -> Iterator[tuple[Command, Callable[[], None]]]:
+        app: ConsoleApp = self.app  # type: ignore[assignment]
+        for command in COMMANDS:
+            if command.shown and command.name not in _LEFT_OUT and not command.guard(app.situation):
+                yield command, partial(app.carry_out, command)
+
+    def _keys(self, command: Command) -> str:
+        app: ConsoleApp = self.app  # type: ignore[assignment]
+        return shown_keys(command, app.services.config.keys)
+
+    async def discover(self) -> Hits:
+        """Everything, before a letter is typed."""
+        for command, run in self._offers():
+            yield DiscoveryHit(f"{command.title}  ({self._keys(command)})", run, help=command.help)
+
+    async def search(self, query: str) -> Hits:
+        """What matches, in its title or its sentence."""
+        matcher = self.matcher(query)
+        for command, run in self._offers():
+            text = f"{command.title}  ({self._keys(command)})"
+            score = max(matcher.match(text), matcher.match(command.help) * 0.5)
+            if score > 0:
+                yield Hit(score, matcher.highlight(text), run, help=command.help)

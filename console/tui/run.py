@@ -1,0 +1,30 @@
+"""The console on this process's terminal, from its first frame to its last word."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from console.tui.app import ConsoleApp
+from console.tui.driver import ThriftyDriver
+from console.tui.farewell import farewell
+
+if TYPE_CHECKING:
+    from console.tui.services import Services
+
+
+def run(services: Services) -> int:
+    """Run the console until its user leaves; what goes on without it is said on the way out.
+
+    Returns:
+        0 after a quit, 128 + the signal after one that ends programs, 1 after a fault of the console itself.
+    """
+    app = ConsoleApp(services)
+    ThriftyDriver.only_ascii = services.config.wants_ascii
+    code = app.run(mouse=services.config.wants_mouse)
+    with suppress(OSError):
+        for text in farewell(app.situation):
+            print(text, file=sys.stderr)
+    # Every way out of ours gives a code; without one Textual gave up.
+    return 1 if code is None else code

@@ -1,0 +1,83 @@
+"""A look at the A/B runs on disk. Nothing here knows a widget."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from console.tui.messages import RunSeen
+
+if TYPE_CHECKING:
+    from console.lab.view import RunView
+    from console.paths import Paths
+
+_LISTED = 50
+"""Runs that are listed."""
+_NO_RUN: tuple[str | None, int, float] = (None, 0, 0.0)
+_JOURNAL_REST_S = 5.0
+"""A running A/B is read again after this long even if its journal did not grow: its ETA moves."""
+
+
+class Runs:
+    """The runs of one state folder; each method is called by one poller, never by two at a time."""
+
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
+        self._seen = _NO_RUN
+        self._read: dict[str, tuple[int, RunView]] = {}
+
+    def look(self) -> Message | None:
+        """The A/B run that lives, else the newest one; `None` when nothing about it changed."""
+        from console.server.run_lock import run_is_live
+
+        live = run_is_live(self._paths)
+        run_id = live or self._newest()
+        if run_id is None:
+            seen, self._seen = self._seen, _NO_RUN
+            return None if seen == _NO_RUN else RunSeen(None, live=False)
+        folder = self._paths.run(run_id)
+        size = size_of(str(folder / "journal.jsonl")) * 2 + (live is not None)
+        now = time.monotonic()
+        seen = self._seen
+        if seen[:2] == (run_id, size) and (live is None or now - seen[2] < _JOURNAL_REST_S):
+            return None
+        self._seen = (run_id, size, now)
+        from console.lab.view import read_run
+
+        return RunSeen(read_run(folder), live=live is not None)
+
+    def listed(self) -> tuple[RunView, ...]:
+        """The newest runs; one that did not grow is not read again."""
+        from console.lab.view import read_run
+        from console.server.run_lock import run_is_live
+
+        live = run_is_live(self._paths)
+        found = []
+        for name in sorted(self._names(), reverse=True)[:_LISTED]:
+            folder = self._paths.run(name)
+            size = size_of(str(folder / "journal.jsonl"))
+            kept = self._read.get(name)
+            if kept is None or kept[0] != size or live == name or kept[1].state == "running":
+                kept = self._read[name] = (size, read_run(folder))
+            found.append(kept[1])
+        return tuple(found)
+
+    def _newest(self) -> str | None:
+        return max(self._names(), default=None)
+
+    def _names(self) -> list[str]:
+        try:
+            return [entry.name for entry in self._paths.runs.iterdir() if (entry / "plan.json").is_file()]
+        except OSError:
+            return []
+
+
+def size_of(path: str | None) -> int:
+    """Bytes of a file; 0 without one."""
+    try:
+        return Path(path).stat().st_size if path else 0
+    except OSError:
+        return 0
