@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from statistics import fmean
 
@@ -84,7 +84,7 @@ class Report:
     def setting(self, title: str, bank: Bank, again: Callable[[], Bank]) -> None:
         """Every table of one kind of noise; `again` makes fresh experiments for a cell beyond its limit."""
         self.lines += [f"## Spread {title}", ""]
-        self._again = again
+        self._again = cache(again)
         found = {(c, m, e): run_cell(bank, c, m, e) for c in CELLS for m in JUDGED for e in EFFECTS}
         self._false(found)
         self._adopted(bank)
@@ -194,8 +194,9 @@ def head(args: argparse.Namespace, seconds: float) -> list[str]:
         "Every boot runs all workloads through the stand-in engine's scheduler and timing in virtual time; stamps",
         "become measures, measures rounds, rounds words, all by the lab's own code. A true effect makes every time of",
         "one arm longer by that much (a rate lower). *Pooled*: with the spread that an A/A run of five rounds and two",
-        "A/B runs of three left behind (eight degrees of freedom). *May end early*: with the stop rule. Method and",
-        "sources stand in `console/lab/stats.py`, `spread.py` and `sequential.py`.",
+        "A/B runs of three left behind (eight degrees of freedom). *May end early*: with the stop rule. Intervals are",
+        "of 95 %; words are found at nine tenths of the error that leaves (`sequential.WORDS`). Method and sources",
+        "stand in `console/lab/stats.py`, `spread.py` and `sequential.py`.",
         "",
     ]
 

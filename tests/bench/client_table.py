@@ -2,8 +2,8 @@
 
     python -m tests.bench.client_table [--repeats 3] [--no-bench] [--out docs/client.md]
 
-One table: how late stamps are, what a chunk costs, and whether awkward streams are told right. About two minutes, half
-of them the start-up of `vllm bench serve`, which is left out where the engine is not installed.
+One table: how late stamps are, what a chunk costs, and whether awkward streams are told right. A minute; four more are
+the starts of `vllm bench serve`, which is left out where the engine is not installed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 
 from console import __version__
 from tests.bench.calibration import commit
-from tests.bench.client_cases import CASES, Case, ms, problems, serving, told
+from tests.bench.client_cases import CASES, Case, log_of, ms, problems, serving, told
 from tests.engine.install import Engine, engine
 
 Json = dict[str, Any]
@@ -51,12 +51,6 @@ LOADS = (
     Load("1 stream x 125 chunks/s", 1, 4, {"first": 100, "gap": 8, "chunks": 250}),
     Load("16 streams x 125 chunks/s", 16, 32, {"first": 100, "gap": 8, "chunks": 250}),
 )
-
-
-def log_of(port: int) -> dict[str, Json]:
-    """What the server sent since it was asked the last time, by the request's name."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/log", timeout=30) as reply:
-        return {sent["name"]: sent for sent in json.load(reply)}
 
 
 def load(kind: str, port: int, streams: int, requests: int, schedule: Json) -> Json:
@@ -191,11 +185,11 @@ class Table:
         rows = []
         with serving() as port:
             for case in CASES:
-                trace = told(port, case)
-                found = problems(case, trace)
+                trace, sent = told(port, case)
+                found = problems(case, trace, sent)
                 for problem in found:
                     self._hold(False, f"{case.title}: {problem}")
-                truth = f"{case.outcome}; {ms(case.ttft)} / {ms(case.tpot)} / {ms(case.gap)}"
+                truth = f"{case.outcome}; {ms(sent.ttft)} / {ms(sent.tpot)} / {ms(sent.gap)}"
                 ours = f"{trace.outcome}; {ms(trace.ttft_s)} / {ms(trace.tpot_s)} / {ms(trace.gap_s)}"
                 rows.append([case.title, truth, ours, self._bench_says(case), "; ".join(found) or "right"])
         self.lines += ["Outcome; TTFT / TPOT / mean gap in ms:", ""]

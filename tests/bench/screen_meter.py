@@ -3,8 +3,8 @@
     python -m tests.bench.screen_meter [--size 120x40] [--seconds 30] [--case NAME ...] [--json]
 
 Every case runs the console in a pseudo-terminal against the stand-in engine of a demo, which is started for it and
-stopped afterwards. Another program is measured the same way: `--command 'nvitop'`, with `--number REGEX` for what
-counts as its first live number.
+stopped afterwards. Another program is measured the same way: `--command 'nvitop'`, with `--number REGEX` for what counts
+as its first live number.
 """
 
 from __future__ import annotations

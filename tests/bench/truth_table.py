@@ -194,18 +194,17 @@ def _change(shown: float, true: float) -> str:
 def quantile(
     load: str, name: str, true: list[float], share: float, shown: Distribution, word: str, slack_s: float
 ) -> Row:
-    """A quantile inside its bounds; a value stands for a bucket narrower than a quarter of it."""
+    """A quantile inside its bounds; one sample has none and is exact."""
     ranked, rank = sorted(true), (len(true) - 1) * share
     low, high = ranked[int(rank)], ranked[min(int(rank) + 1, len(true) - 1)]
     value, bounds = getattr(shown, word), getattr(shown, f"{word}_bounds")
     middle = low + (high - low) * (rank - int(rank))
-    if value is not None:
-        good = low * 0.77 - slack_s <= value <= high * 1.23 + slack_s
-        return Row(load, name, units.seconds(middle), units.seconds(value), _change(value, middle), good)
     if bounds is None:
-        return Row(load, name, units.seconds(middle), "n/a", "", False)
+        return figure(load, name, middle, value, units.seconds, slack_s)
     good = bounds[0] - slack_s <= low and (bounds[1] is None or high <= bounds[1] + slack_s)
-    return Row(load, name, units.seconds(middle), units.bounds(*bounds), "inside" if good else "outside", good)
+    estimate = "" if value is None else f"~{units.seconds(value)}, "
+    text = f"{estimate}{units.bounds(*bounds)}"
+    return Row(load, name, units.seconds(middle), text, "inside" if good else "outside", good)
 
 
 def silent(load: str, watch: Watch, ended: float) -> Row:

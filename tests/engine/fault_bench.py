@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -22,10 +24,21 @@ _UP_S = 400.0
 _GONE_S = 60.0
 
 
+_UNKNOWN = "(cause: unknown)"
+
+
 def last_line(text: str, *, of: str = "qwen-console:") -> str:
-    """What an error says first."""
+    """What an error says first; where its cause is not known, what it says about that."""
     lines = [line for line in text.splitlines() if line.startswith(of)]
-    return lines[-1] if lines else (text.strip().splitlines() or ["nothing"])[-1]
+    if not lines:
+        return (text.strip().splitlines() or ["nothing"])[-1]
+    said = lines[-1]
+    why = text.partition(said)[2].lstrip().partition("\n")[0]
+    return f"{said}: {why.removeprefix('why: ')}" if said.endswith(_UNKNOWN) and why.startswith("why: ") else said
+
+
+NOTHING = "nothing"
+GOES_ON = "the server, as it should"
 
 
 @dataclass
@@ -36,6 +49,13 @@ class Outcome:
     """What the user is told."""
     left: str
     next_up: str = "not tried"
+    failure: str | None = None
+    """Why the row did not come to its end."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether all is as it should be."""
+        return self.failure is None and self.left in (NOTHING, GOES_ON) and self.next_up.startswith("ready")
 
 
 @dataclass(frozen=True)
@@ -60,9 +80,12 @@ class Bench:
     folder: Path
     engine: Engine
     console: Console = field(init=False)
-    start_s: float = 60.0
+    start_s: float | None = None
     """What the quickest start took: moments of the others are parts of it."""
     boots: int = 0
+    """Starts of the real engine, those that were to fail too."""
+    each: bool = False
+    """Every row gets a next start of its own; otherwise the next one that comes along counts for all before it."""
     _owing: list[Outcome] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -87,7 +110,7 @@ class Bench:
         result = self.console("up", name or self.preset(), timeout=_UP_S)
         took = time.monotonic() - begun
         if "is ready already" not in result.err:
-            self.start_s = min(self.start_s, took)
+            self.start_s = min(self.start_s or math.inf, float(self.server()["uptime_s"]))
             self.boots += 1
         for outcome in self._owing:
             outcome.next_up = f"ready in {took:.0f} s"
@@ -96,14 +119,19 @@ class Bench:
 
     def begin(self, *words: str) -> subprocess.Popen[str]:
         """An `up` beside the test, seen until a process of the server runs."""
+        if self.start_s is None:
+            self.running()
+        self.stopped()
         up = self.console.start("up", *(words or (self.preset(),)))
         self.boots += 1
         wait_until(lambda: self.server()["pid"], timeout=60)
         return up
 
     def at(self, part: float) -> None:
-        """Wait until so much of a usual start is over."""
-        wait_until(lambda: (self.server()["uptime_s"] or 0) >= part * self.start_s, timeout=_UP_S)
+        """Wait until so much of the quickest start is over."""
+        server = self.server()
+        end = time.monotonic() - float(server["uptime_s"]) + part * (self.start_s or 0)
+        wait_until(lambda: time.monotonic() >= end, timeout=_UP_S, every=0.02)
 
     def running(self) -> dict[str, Any]:
         """A ready server."""
@@ -154,14 +182,40 @@ class Bench:
         return max(found, key=lambda process: process.create_time())
 
     def carry_out(self, row: Row) -> Outcome:
-        """One row: the fault, what is left, and with the next start that it works."""
-        sees = " ".join(row.run(self).split()).replace(str(self.folder), "…")
+        """One row: the fault, what is left, and with the next start that it works. A row that fails is told as such."""
+        try:
+            return self._carry_out(row)
+        except (AssertionError, OSError, LookupError, ValueError, psutil.Error, subprocess.SubprocessError) as error:
+            why = self._plain(f"{type(error).__name__}: {error}")
+            left = self._left()
+            self._clear()
+            return Outcome("FAILED", left, failure=why)
+
+    def _carry_out(self, row: Row) -> Outcome:
+        sees = self._plain(row.run(self))
         if row.stays:
-            left = "the server, as it should" if self.server()["state"] == "ready" else "NOT the server"
+            left = GOES_ON if self.server()["state"] == "ready" else "NOT the server"
             return Outcome(sees, left, "ready already" if "ready already" in self.up_again() else "refused")
         outcome = Outcome(sees, self._left())
         self._owing.append(outcome)
+        if self.each:
+            self.settle()
         return outcome
+
+    def settle(self) -> None:
+        """The start that the rows so far still owe."""
+        if self._owing:
+            self.stopped()
+            self.up()
+
+    def _plain(self, text: str) -> str:
+        return " ".join(text.split()).replace(str(self.folder), "…")
+
+    def _clear(self) -> None:
+        """After a row that broke off: nothing of it may spoil the next."""
+        self.console.end()
+        wait_until(lambda: not self.console.processes(), timeout=_GONE_S)
+        shutil.rmtree(self.state, ignore_errors=True)
 
     def up_again(self) -> str:
         """`up` of what runs already."""
@@ -171,7 +225,7 @@ class Bench:
         end = time.monotonic() + _GONE_S
         while (processes := self.console.processes()) and time.monotonic() < end:
             time.sleep(0.2)
-        return "nothing" if not processes else ", ".join(process.name() for process in processes)
+        return NOTHING if not processes else ", ".join(process.name() for process in processes)
 
     def close(self) -> None:
         """Nothing stays."""

@@ -9,9 +9,9 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from tests.console_process import wait_until
+from tests.console_process import wait_until, write_preset
 from tests.engine import truth
-from tests.engine.fault_bench import Bench, last_line
+from tests.engine.fault_bench import PLAIN, Bench, last_line
 
 _TMPFS = "size=24m,mode=700"
 
@@ -29,6 +29,7 @@ def port_stolen(bench: Bench) -> str:
     """Somebody takes the port after our check and before vLLM binds it, and answers 200 to everything."""
     bench.stopped()
     name = bench.preset()
+    bench.boots += 1
     bench.console("up", name, "--no-wait")
     port = int(str(bench.server()["url"]).rpartition(":")[2])
     thief = ThreadingHTTPServer(("127.0.0.1", port), _Yes)
@@ -46,13 +47,18 @@ def port_stolen(bench: Bench) -> str:
 def model_missing(bench: Bench) -> str:
     """A path that is not there."""
     bench.stopped()
+    bench.boots += 1
     return last_line(bench.console("up", bench.preset("gone", model="/models/none"), code=1, timeout=120).err)
 
 
 def bad_flag(bench: Bench) -> str:
     """A flag that no vLLM has."""
     bench.stopped()
-    return last_line(bench.console("up", bench.preset(), "--set", "zzz-nonsense=3", code=1, timeout=120).err)
+    bench.preset()
+    folder = Path(bench.console.env["QWEN_CONSOLE_PRESETS"])
+    bench.boots += 1
+    write_preset(folder, "wrong", f"extends: {PLAIN}\nargs: {{zzz-nonsense: 3}}\n")
+    return last_line(bench.console("up", "wrong", code=1, timeout=120).err)
 
 
 def crash_at_first_request(bench: Bench) -> str:

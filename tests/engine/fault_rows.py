@@ -32,7 +32,7 @@ from tests.engine.fault_processes import (
     worker_killed,
 )
 
-MOMENTS = (0.1, 0.3, 0.5, 0.7, 0.9)
+MOMENTS = (0.1, 0.3, 0.5, 0.7, 0.85)
 
 
 def _moments(name: str, kind: str, title: str, run: Callable[[float, Bench], str], core: float) -> list[Row]:

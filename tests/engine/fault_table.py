@@ -1,7 +1,8 @@
 """Runs the fault table on the real engine and writes it down.
 
-python -m tests.engine.fault_table                 all rows, half an hour; writes docs/faults.md
+python -m tests.engine.fault_table                 all rows, an hour; writes docs/faults.md
 python -m tests.engine.fault_table ROW…            these rows, on the screen only
+python -m tests.engine.fault_table --list          the names of the rows
 """
 
 from __future__ import annotations
@@ -10,18 +11,20 @@ import platform
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from console import __version__
-from tests.engine.fault_bench import Bench, Outcome, Row
+from console import __version__, units
+from tests.engine.fault_bench import GOES_ON, NOTHING, Bench, Outcome, Row
 from tests.engine.fault_rows import ROWS, can_mount
 from tests.engine.install import VERSION, engine
 from tests.ssh.sshd import SSHD
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs" / "faults.md"
+_CELL = 300
 _HEAD = """\
 # What goes wrong, and what then happens
 
@@ -47,14 +50,17 @@ def impossible() -> dict[str, str]:
 
 
 def run(rows: Iterable[Row], bench: Bench) -> list[tuple[Row, Outcome]]:
-    """All of them in order; the start that a row still owes comes with the next one, the last by itself."""
+    """All of them in order, whatever becomes of one; the last start that is owed comes by itself."""
     done = []
     try:
         for row in rows:
+            begun = time.monotonic()
             outcome = bench.carry_out(row)
-            print(f"{row.id}: {outcome.sees}; left: {outcome.left}", flush=True)
+            took = time.monotonic() - begun
+            told = outcome.failure or f"{outcome.sees}; left: {outcome.left}; next up: {outcome.next_up}"
+            print(f"{row.id} ({took:.0f} s): {told}", flush=True)
             done.append((row, outcome))
-        bench.running()
+        bench.settle()
         bench.stopped()
     finally:
         bench.close()
@@ -65,9 +71,11 @@ def problems(done: Iterable[tuple[Row, Outcome]]) -> list[str]:
     """What is not as it should be."""
     found = []
     for row, outcome in done:
-        if outcome.left not in ("nothing", "the server, as it should"):
+        if outcome.failure:
+            found.append(f"{row.id} did not come to its end: {outcome.failure}")
+        elif outcome.left not in (NOTHING, GOES_ON):
             found.append(f"{row.id} leaves {outcome.left}")
-        if not outcome.next_up.startswith("ready"):
+        elif not outcome.ok:
             found.append(f"after {row.id} the next start is {outcome.next_up}")
     return found
 
@@ -75,7 +83,7 @@ def problems(done: Iterable[tuple[Row, Outcome]]) -> list[str]:
 def markdown(done: Iterable[tuple[Row, Outcome]]) -> str:
     """The table."""
     lines = [
-        f"| {row.title}{' •' if row.core else ''} | {_cell(outcome.sees)} | {outcome.left} | {outcome.next_up} |"
+        f"| {row.title}{' •' if row.core else ''} | {_told(outcome)} | {_cell(outcome.left)} | {outcome.next_up} |"
         for row, outcome in done
     ]
     head = _HEAD.format(
@@ -87,6 +95,11 @@ def markdown(done: Iterable[tuple[Row, Outcome]]) -> str:
         linux=platform.release().split("-")[0],
     )
     return head + "\n".join(lines) + "\n"
+
+
+def _told(outcome: Outcome) -> str:
+    failed = "" if outcome.ok else "**FAILS** "
+    return failed + _cell(units.clip(outcome.failure, _CELL) if outcome.failure else outcome.sees)
 
 
 def _cell(text: str) -> str:
@@ -102,12 +115,18 @@ def _commit() -> str:
 
 def main(names: list[str]) -> int:
     """Run and write."""
-    skipped = impossible()
+    if names == ["--list"]:
+        print("\n".join(f"{row.id:<24} {row.kind:<14} {row.title}" for row in ROWS))
+        return 0
+    if unknown := set(names) - {row.id for row in ROWS}:
+        print(f"no such row: {', '.join(sorted(unknown))}; --list names them", file=sys.stderr)
+        return 2
+    skipped = {name: why for name, why in impossible().items() if not names or name in names}
     rows = [row for row in ROWS if (not names or row.id in names) and row.id not in skipped]
     for name, why in skipped.items():
         print(f"left out: {name}: {why}")
     with tempfile.TemporaryDirectory(prefix="qwen-console-faults-") as folder:
-        done = run(rows, Bench(Path(folder), engine()))
+        done = run(rows, Bench(Path(folder), engine(), each=not names or len(names) > 1))
     text = markdown(done)
     found = problems(done)
     if names:

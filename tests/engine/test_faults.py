@@ -12,7 +12,7 @@ from tests.engine.fault_table import impossible, problems, run
 from tests.engine.install import Engine
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("own_folders")]
-MOST_BOOTS = 6
+MOST_BOOTS = 7
 
 
 @pytest.mark.core

@@ -168,3 +168,18 @@ def test_mtp_is_proved_by_drafts() -> None:
     assert link("mtp", facts, Counters(at=0.0, generation_tokens=300)).verdict == "look"
     off = read_startup(read_log("real/tp2-prefix-cache-ok.log")).facts
     assert (link("mtp", off).value, link("mtp", off).verdict) == ("off", "ok")
+
+
+def test_mtp_of_a_server_without_a_log_is_told_by_its_page() -> None:
+    """Of a server that is not ours there is no log; its series of drafts exist with speculation only."""
+    told = [
+        link("mtp", StartupFacts(), Counters(at=0.0, spec_drafts=drafts, generation_tokens=generated))
+        for drafts, generated in ((5, 9), (0, 9), (None, 9), (None, None))
+    ]
+    assert [(one.value, one.verdict) for one in told] == [
+        ("on, 5 drafts seen", "ok"),
+        ("on, not yet proved: no draft seen", "unknown"),
+        ("off", "ok"),
+        ("n/a", "unknown"),
+    ]
+    assert all(one.evidence for one in told[:3])

@@ -66,3 +66,18 @@ def test_looks_too_close_together_repeat_the_last_rate() -> None:
     first = counter.rate()
     counter.add(1001, 1.101)
     assert counter.rate() == first
+
+
+def test_a_counter_that_was_set_back_is_no_burst() -> None:
+    """A driver that starts again counts from 0: taken for a wrap it would be 4 GB within a moment."""
+    counter = ByteCounter(link_bytes_per_s(5, 8))
+    counter.add(50_000_000, 10.0)
+    counter.add(51_000_000, 10.08)
+    assert counter.rate() == pytest.approx(12.5e6)
+    counter.add(0, 10.16)
+    counter.add(1_000_000, 10.24)
+    assert counter.rate() == pytest.approx(12.5e6)
+    wide = ByteCounter(link_bytes_per_s(5, 8))
+    for raw, at in ((2**40, 1.0), (2**40 + 10**6, 2.0), (2**63, 3.0), (2**63 + 10**6, 4.0)):
+        wide.add(raw, at)
+    assert wide.rate() == pytest.approx(1e6)

@@ -39,3 +39,11 @@ def test_numbers_of_unequal_cards_are_known_by_bus_order_only() -> None:
     assert seen_by(MIXED, {"CUDA_VISIBLE_DEVICES": "0"}) == (None, None)
     assert seen_by(MIXED, {"CUDA_VISIBLE_DEVICES": "0"} | BY_BUS) == (True, False)
     assert seen_by(MIXED, {"CUDA_VISIBLE_DEVICES": "GPU-b"}) == (False, True)
+
+
+def test_what_the_ids_here_cannot_tell() -> None:
+    """A slice belongs to some card; a lost card may be the one that is meant."""
+    assert seen_by(EQUAL, {"CUDA_VISIBLE_DEVICES": "MIG-1234"}) == (None, None)
+    lost = (EQUAL[0], GpuSample(1, problem="lost"))
+    assert seen_by(lost, {"CUDA_VISIBLE_DEVICES": "GPU-aab2"}) == (None, None)
+    assert seen_by(lost, {"CUDA_VISIBLE_DEVICES": "GPU-aaa1"}) == (True, False)

@@ -34,9 +34,12 @@ from console.series import Series
         (units.count(883_011), "883K"),
         (units.count(1600), "1,600"),
         (units.duration(125), "2m05s"),
+        (units.took(5.84), "5.8 s"),
+        (units.took(125), "2m05s"),
+        (units.took(None), "n/a"),
         (units.duration(90061), "1d01h"),
         (units.change(0.48), "-52.0 %"),
-        (units.change(0.9996), "+0.0 %"),
+        (units.change(0.9996), "0.0 %"),
         (units.change(0.9994), "-0.1 %"),
         (units.per_second(33.5), "33.5 tok/s"),
         (units.per_second(952.5), "952 tok/s"),
@@ -114,7 +117,7 @@ def test_addresses_are_taken_as_people_write_them(given: str, url: str) -> None:
     assert normal_url(given) == url
 
 
-@pytest.mark.parametrize("given", ["", "http://", "ftp://box", "http://box:port"])
+@pytest.mark.parametrize("given", ["", "http://", "ftp://box", "http://box:port", "not a url", "http://a b:1"])
 def test_what_is_no_address_is_said(given: str) -> None:
     with pytest.raises(UsageError):
         normal_url(given)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import sqlite3
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from console.endpoint import EndpointError
 from console.gpu.sample import GpuReport, GpuSample
-from console.metrics.vllm import Counters
-from console.server import minutes
-from console.server.history import read_history
-from console.server.minutes import Boot, CardMinute, Minute, Store
-from console.server.recorder import Recorder
+from console.metrics.vllm import Counters, Histogram
+from console.server.history import read_history, totals
+from console.server.minutes import Boot, Minute, Store, history_path
+from console.server.plain_endpoint import PlainEndpoint
+from console.server.process import identify
+from console.server.recorder import Recorder, Watch
+from console.server.state import ServerRecord, recorder_path
+from tests.contract.odd_server import Answer, OddServer, chunked, odd_server, reply
 from tests.unit.metrics_pages import counters, page, with_value
 
 BOOT = Boot("abc", "preset", "0.32.0", "model", False, 1000)
@@ -71,71 +75,143 @@ def test_a_server_that_began_anew_is_counted_from_its_start(tmp_path: Path) -> N
     assert sum(row.requests or 0 for row in boot.rows) == 12
 
 
-def filled(path: Path, count: int) -> Store:
-    store = Store(path)
-    for i in range(count):
-        assert store.keep(BOOT, Minute(60 * i, "abc", 60.0, requests=1), [CardMinute(60 * i, "abc", 0, 5)])
-    return store
-
-
-def test_the_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(minutes, "KEPT_MINUTES", 10)
-    store = filled(tmp_path / "h.db", 25)
-    store.keep(Boot("old", None, None, None, False, 1), Minute(1, "old", 60.0), [])
-    store.forget()
+def test_a_restart_within_a_minute_keeps_what_came_before(tmp_path: Path) -> None:
+    store = Store(tmp_path / "h.db")
+    recorder = Recorder(BOOT, store)
+    recorder.base(mtp(0, 0.0))
+    recorder.see(mtp(1, 10.0), card(10, 5.0), START)
+    recorder.see(replace(mtp(0, 20.0), process_started=9e9), card(30, 7.0), START + 10)
+    recorder.see(replace(mtp(1, 30.0), process_started=9e9), card(20, 9.0), START + 20)
+    recorder.close()
     store.close()
     (boot,) = read_history(tmp_path / "h.db", 0).boots
-    assert [row.at for row in boot.rows] == [60 * i for i in range(15, 25)]
-    assert len(boot.card_rows) == 10
+    (row,) = boot.rows
+    assert (row.requests, row.generation_tokens, row.seconds) == (24, 1152, 20.0)
+    assert boot.totals.ttft_s == pytest.approx(0.556476, abs=1e-6)
+    assert boot.cards[0].vram_peak_bytes == 30
 
 
-def test_since_leaves_out_what_is_older(tmp_path: Path) -> None:
-    filled(tmp_path / "h.db", 10).close()
-    (boot,) = read_history(tmp_path / "h.db", 300).boots
-    assert (boot.totals.minutes, boot.totals.requests) == (5, 5)
-    assert read_history(tmp_path / "h.db", 1e9).boots == ()
-
-
-@pytest.mark.parametrize("damage", [b"no database", b"SQLite format 3\x00" + b"\xff" * 5000])
-def test_a_torn_file_is_moved_aside_and_blocks_nothing(tmp_path: Path, damage: bytes) -> None:
-    path = tmp_path / "h.db"
-    path.write_bytes(damage)
-    assert "cannot be read" in (read_history(path, 0).problem or "")
-    filled(path, 2).close()
-    assert (tmp_path / "h.db.torn").read_bytes() == damage
-    (boot,) = read_history(path, 0).boots
-    assert boot.totals.requests == 2
-
-
-def test_a_file_torn_in_its_middle(tmp_path: Path) -> None:
-    path = tmp_path / "h.db"
-    filled(path, 2000).close()
-    whole = path.read_bytes()
-    path.write_bytes(whole[:4096] + b"\x5a" * (len(whole) - 8192) + whole[-4096:])
-    read_history(path, 0)
-    store = Store(path)
-    assert not all(store.keep(BOOT, Minute(60 * i, "abc", 60.0), []) for i in range(1000, 1400))
-    assert store.keep(BOOT, Minute(7, "abc", 60.0), [])
+def test_a_clock_that_is_set_back_overwrites_nothing(tmp_path: Path) -> None:
+    store = Store(tmp_path / "h.db")
+    recorder = Recorder(BOOT, store)
+    recorder.base(mtp(0, 0.0))
+    recorder.see(mtp(1, 30.0), card(10, 4.0), START)
+    recorder.see(mtp(1, 60.0), card(10, 4.0), START + 61)
+    # An hour of work later in truth, the same minute by the clock.
+    later = replace(mtp(1, 90.0), requests_finished=20, generation_tokens=1000)
+    recorder.see(later, card(50, 8.0), START + 5)
+    recorder.close()
     store.close()
-    assert read_history(path, 0).boots[0].totals.minutes >= 1
+    (boot,) = read_history(tmp_path / "h.db", 0).boots
+    first = next(row for row in boot.rows if row.at == START)
+    assert boot.totals.requests == 12 + 7
+    assert first.requests == 12 + 7
+    assert [card.vram_peak_bytes for card in boot.card_rows if card.at == START] == [50]
 
 
-def test_another_schema_is_moved_aside(tmp_path: Path) -> None:
-    path = tmp_path / "h.db"
-    with sqlite3.connect(path) as db:
-        db.execute("PRAGMA user_version=99")
-    db.close()
-    filled(path, 1).close()
-    assert (tmp_path / "h.db.torn").exists()
+def a_watch(state: Path, server: OddServer, wall: list[float]) -> Watch:
+    who = identify(os.getpid())
+    assert who is not None
+    host, port = server.url.removeprefix("http://").split(":")
+    preset = {"name": "preset", "simulated": True}
+    record = ServerRecord(
+        "abc", who, None, (), "", "2026-01-01T00:00:00+00:00", preset=preset, host=host, port=int(port)
+    )
+    return Watch(state, record, None, lambda: wall[0])
 
 
-def test_a_disk_that_takes_nothing_costs_a_minute_and_no_more(tmp_path: Path) -> None:
-    store = Store(tmp_path / "none" / "h.db")
-    (tmp_path / "none").write_text("a file where the folder should be")
-    assert not store.keep(BOOT, Minute(0, "abc", 60.0), [])
-    (tmp_path / "none").unlink()
-    assert store.keep(BOOT, Minute(0, "abc", 60.0), [])
+def test_a_recorder_that_starts_again_counts_nothing_twice(tmp_path: Path) -> None:
+    (tmp_path / "canary.json").write_text('{"schema": 1, "life": "abc", "version": "0.32.0", "model": "tiny"}')
+    (tmp_path / "baseline.prom").write_text(page("mtp", 0))
+    wall = [START]
+    with odd_server() as server:
+        server.pages = [reply(page("mtp", 1))]
+        first = a_watch(tmp_path, server, wall)
+        first.look()
+        wall[0] += 60
+        first.look()
+        # It is killed here; the next one finds its minutes.
+        second = a_watch(tmp_path, server, wall)
+        second.look()
+        wall[0] += 60
+        second.look()
+        second.close()
+    (boot,) = read_history(history_path(tmp_path), 0).boots
+    assert (boot.totals.requests, boot.totals.generation_tokens) == (12, 576)
+    assert boot.boot.started == 1_767_225_600
+
+
+def test_minutes_that_get_lost_are_told_and_no_more_when_they_do_not(tmp_path: Path) -> None:
+    (tmp_path / "canary.json").write_text('{"schema": 1, "life": "abc"}')
+    (tmp_path / "history.db").mkdir()
+    note = recorder_path(tmp_path / "server.json")
+    wall = [START]
+    with odd_server() as server:
+        server.pages = [reply(page("mtp", 0)), reply(page("mtp", 1))]
+        watch = a_watch(tmp_path, server, wall)
+        watch.look()
+        assert not note.exists()
+        for _ in range(2):
+            wall[0] += 60
+            watch.look()
+        assert "cannot be written" in note.read_text()
+        (tmp_path / "history.db").rmdir()
+        wall[0] += 60
+        watch.look()
+        watch.close()
+    assert not note.exists()
+
+
+def test_a_moment_of_two_seconds_is_no_best_minute() -> None:
+    rows = (
+        Minute(0, "abc", 60.0, generation_tokens=600),
+        Minute(60, "abc", 1.0, generation_tokens=400),
+        Minute(120, "abc", 0.0, generation_tokens=0),
+    )
+    assert totals(rows).generation_tokens_per_s == 10.0
+    assert totals(rows[1:]).generation_tokens_per_s is None
+
+
+def test_answers_of_one_token_do_not_lower_the_time_per_token(tmp_path: Path) -> None:
+    store = Store(tmp_path / "h.db")
+    recorder = Recorder(BOOT, store)
+    old, new = mtp(0, 0.0), mtp(1, 9.0)
+    assert new.tpot is not None
+    assert new.request_generation is not None
+    # Three more answers of one token: vLLM counts each as 0 s.
+    singles = replace(
+        new,
+        tpot=Histogram(tuple((b, n + 3) for b, n in new.tpot.buckets), new.tpot.count + 3, new.tpot.sum),
+        request_generation=Histogram(
+            tuple((b, n + 3) for b, n in new.request_generation.buckets),
+            new.request_generation.count + 3,
+            new.request_generation.sum + 3,
+        ),
+    )
+    recorder.base(old)
+    recorder.see(singles, None, START)
+    recorder.close()
     store.close()
+    (boot,) = read_history(tmp_path / "h.db", 0).boots
+    assert boot.totals.tpot_s == pytest.approx(0.019214, abs=1e-6)
+    assert boot.rows[0].tpot_n == 12
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (reply("x" * 1000)[:-500], "missing"),
+        ([reply("x" * 1000)[:-900], *[b"x"] * 900], "in time"),
+        (reply("x" * 9_000_000), "larger"),
+        (b"".join(chunked("x" * 1000, 4)[:-2]), ""),
+    ],
+)
+def test_the_recorders_door_takes_whole_answers_only_and_in_time(answer: Answer, why: str) -> None:
+    with odd_server() as server:
+        server.pages = [answer]
+        with pytest.raises(EndpointError) as caught:
+            PlainEndpoint(server.url).get("/metrics", deadline=0.3)
+    assert why in caught.value.why
 
 
 def test_hits_that_only_other_series_tell(tmp_path: Path) -> None:
