@@ -56,12 +56,12 @@ def bounds(low: float, high: float | None) -> str:
 
 
 def duration(value: float | None) -> str:
-    """A span of wall time: `8s`, `2m05s`, `3h12m`, `4d03h`."""
+    """A span of wall time: `8 s`, `2m05s`, `3h12m`, `4d03h`."""
     if value is None:
         return NA
     whole = int(value)
     if whole < 60:
-        return f"{whole}s"
+        return f"{whole} s"
     if whole < 3600:
         return f"{whole // 60}m{whole % 60:02d}s"
     if whole < 86400:

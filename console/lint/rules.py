@@ -11,6 +11,7 @@ from console.presets.model import KEY_VARIABLE
 
 _CONTAINERS = frozenset({"docker", "podman", "nerdctl", "docker-compose"})
 _CRASHES_FROM = 5
+_COLD_START_S = 443
 
 
 def open_host(case: Case) -> Iterator[Finding]:
@@ -116,6 +117,34 @@ def mtp_long_context(case: Case) -> Iterator[Finding]:
         )
 
 
+def mtp_costs(case: Case) -> Iterator[Finding]:
+    """What speculation takes beside what it gives."""
+    if case.mtp and case.prefix and not case.on_cpu:
+        yield Finding(
+            "mtp-and-prefix",
+            Weight.INFO,
+            "speculative-config",
+            "MTP lowers the hits of the prefix cache",
+            "drafts take blocks of it, and the first repeat of a prefix does not hit; in some versions structured "
+            "output was valid less often, too",
+            "`qwen-console ab mtp` measures speed, hits and function beside each other",
+        )
+
+
+def short_patience(case: Case) -> Iterator[Finding]:
+    """A limit that a cold start does not keep."""
+    limit = case.preset.server.ready_timeout
+    if case.hybrid and not case.on_cpu and limit < _COLD_START_S:
+        yield Finding(
+            "ready-timeout-short",
+            Weight.LOOK,
+            "server.ready-timeout",
+            f"a start is stopped after {limit:.0f} s",
+            f"{_COLD_START_S} s are reported for a cold start of this family (132 s with its compile cache)",
+            "server: {ready-timeout: 900}",
+        )
+
+
 def reduce_on_pcie(case: Case) -> Iterator[Finding]:
     """What hangs on GeForce pairs without P2P."""
     if case.ranks < 2 or case.on_cpu:
@@ -200,5 +229,7 @@ RULES: tuple[Rule, ...] = (
     order_of_cards,
     eager,
     no_stats,
+    short_patience,
     mtp_long_context,
+    mtp_costs,
 )

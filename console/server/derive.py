@@ -15,6 +15,7 @@ from console.paths import Paths
 from console.presets import Preset
 from console.presets.model import KEY_VARIABLE
 from console.server.ended import Ended, refused
+from console.server.keeping_secrets import recorded
 from console.server.log import secret_values
 from console.server.phase import LogWatch
 from console.server.process import Identity, alive, environ, is_recorder, uptime_s
@@ -52,7 +53,7 @@ class Observer:
         """As resolved at the start, secrets from the server's own environment."""
         raw = self.record.preset
         try:
-            return Preset.from_json(raw, self._environ) if raw else None
+            return recorded(raw, self._environ) if raw else None
         except (KeyError, TypeError, ValueError, AttributeError):
             return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from console.errors import UsageError
 from console.presets import Preset
@@ -36,14 +37,19 @@ def keep_secrets(preset: Preset, running: Preset | None) -> tuple[Preset, tuple[
     return kept, tuple(sorted(taken))
 
 
-def from_record(raw: Mapping[str, object], running: Preset | None) -> Preset:
-    """A preset as state keeps it, with secrets from this console's environment, else from the running server.
+def from_record(raw: Mapping[str, Any], running: Preset | None) -> Preset:
+    """A preset as state keeps it, with secrets from this console's environment, else from the running server."""
+    return keep_secrets(recorded(raw, os.environ), running)[0]
 
-    A secret that nobody knows is an unset variable: a start says so, and is no start without it.
+
+def recorded(raw: Mapping[str, Any], env: Mapping[str, str]) -> Preset:
+    """A preset as state keeps it, with secrets from that environment.
+
+    A secret that is not there is an unset variable: a start says so, and is no start without it.
     """
-    found = Preset.from_json(raw, os.environ)
+    found = Preset.from_json(raw, env)
     unset = tuple(_missing(name, found.name) for name in sorted(found.secrets - found.env.keys()))
-    return keep_secrets(replace(found, unset=unset), running)[0]
+    return replace(found, unset=unset)
 
 
 def _missing(name: str, preset: str) -> Unset:

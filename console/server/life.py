@@ -170,7 +170,8 @@ class Server:
         if status.state is State.FAILED and probe:
             status = self._holders.told(status)
         self._seen = (time.monotonic(), frozenset(status.ours))
-        return replace(status, note=status.note or note)
+        told = [text for text in (note, status.note) if text]
+        return replace(status, note="; ".join(told) or None)
 
     def ours(self) -> frozenset[int]:
         """Pids of the server's processes, as of the last look if that was a moment ago."""

@@ -151,7 +151,9 @@ def test_byte_counters_give_rates_although_they_wrap(start_nvml: Start, bits: in
     }
     rig = start_nvml(two_cards() | counters | {f"{i}.counters.bits": bits for i in (0, 1)})
     first = rig.read()["cards"]
-    assert [(card["pcie_source"], card["pcie_tx_bytes_per_s"]) for card in first] == [("counters", None)] * 2
+    assert [card["pcie_source"] for card in first] == ["counters"] * 2
+    # Nothing yet, or on a busy machine, where the meter was quicker, already the truth.
+    assert all(card["pcie_tx_bytes_per_s"] in (None, pytest.approx(2e10, rel=0.1)) for card in first)
 
     def true(report: dict[str, Any]) -> bool:
         rates = [(card["pcie_tx_bytes_per_s"], card["pcie_rx_bytes_per_s"]) for card in report["cards"]]

@@ -50,7 +50,10 @@ def test_any_text(text: str) -> None:
 @given(st.lists(st.sampled_from(LINES), min_size=1, unique=True))
 def test_lines_lost_and_shuffled(lines: list[str]) -> None:
     got = read("".join(lines))
-    assert got is not None
+    # Without a single series of vLLM it is not its page.
+    assert (got is not None) == any(line.startswith("vllm:") for line in lines)
+    if got is None:
+        return
     for name in (*COUNTS, "kv_used"):
         assert getattr(got, name) in (None, getattr(TRUE, name)), name
     for name in HISTOGRAMS:

@@ -34,7 +34,7 @@ class Watch:
 
 WATCHES: dict[Phase, Watch] = {
     Phase.DOWNLOAD: Watch(float("inf"), "files come over the network, and may print nothing for as long as they like"),
-    Phase.START: Watch(300.0, "Python imports vLLM and the ranks start up; a minute from a cold disk is normal"),
+    Phase.START: Watch(180.0, "Python imports vLLM and the ranks start up; a minute from a cold disk is normal"),
     Phase.LOAD: Watch(480.0, "weights are read from the disk, which prints only as each file ends"),
     Phase.COMPILE: Watch(480.0, "torch.compile prints nothing for minutes while its cache is cold: slow, not stuck"),
     Phase.KV_CACHE: Watch(180.0, "memory is measured and the cache made: seconds, a minute at most"),
@@ -130,6 +130,8 @@ def _stuck_start(story: Story, blocked: list[Record], quiet_s: float) -> Diagnos
     fix = "stop the server and start again"
     if ranks > 1:
         fix += f"; if it hangs there again: {P2P_FIX}"
+    if story.phase is Phase.START:
+        fix += "; a SIGTERM while it starts, from whomever, can leave it like this"
     if story.phase is Phase.GRAPH_CAPTURE:
         fix += "; or --enforce-eager to do without graphs"
     return Diagnosis(
