@@ -158,11 +158,14 @@ def _computed_block(preset: Preset) -> int | None:
 
 
 def plan_one_key_run(house: House, kind: str, preset: Preset) -> Plan:
-    """The plan behind one key of the console: that of the verb; in a demo small, so that it ends while one looks."""
+    """The plan behind one key of the console: that of the verb; in a demo short, so that it ends while one looks."""
     from console.lab.plan import make_plan
 
-    size, rounds = ("small", 2) if house.demo else (None, None)
-    return make_plan(kind, preset, size=size, rounds=rounds, known=known(house, preset))
+    if not house.demo:
+        return make_plan(kind, preset, known=known(house, preset))
+    second = "interference" if kind == "chunk" else "decode"
+    workloads = ("agent", second)
+    return make_plan(kind, preset, size="small", rounds=2, workloads=workloads, known=known(house, preset))
 
 
 def plan_lines(plan: Plan) -> list[str]:

@@ -32,8 +32,9 @@ def presets(args: argparse.Namespace) -> int:
     for name, preset in catalog.presets.items():
         mark = "*" if name == DEFAULT_PRESET else " "
         print(f"{mark} {name:<{width}}  {preset.description}".rstrip())
-        for missing in preset.unset:
-            print(f"  {'':<{width}}  not startable yet: {missing.error.why}")
+        if preset.unset:
+            lacking = ", ".join(dict.fromkeys(missing.variable for missing in preset.unset))
+            print(f"  {'':<{width}}  not startable yet: not set in this shell: {lacking}")
     if catalog.bases:
         print(f"  bases for others, without a model of their own: {', '.join(sorted(catalog.bases))}")
     for note in catalog.notes:

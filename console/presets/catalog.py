@@ -126,23 +126,25 @@ def _resolve(name: str, path: Path, files: Mapping[str, Path], parents: set[str]
     for one in unset:
         if one.key[0] in ("server", "model", "command"):
             raise one.error
-    check_values(lambda key: where.get(key, own), whole.get("args") or {})
+    args = _filled("args", merged, whole)
+    check_values(lambda key: where.get(key, own), args)
+    env = {key: env_text(value) for key, value in _filled("env", merged, whole).items()}
     secrets = frozenset(
         key
         for key, value in (merged.get("env") or {}).items()
         if key == KEY_VARIABLE or (variables(value) and SECRET_NAME.search(key))
     )
-    env = {key: env_text(value) for key, value in (whole.get("env") or {}).items()}
-    # A key that came out empty is none: its file allowed that by a default. One that is not set is none either.
-    none = {key for key in secrets if not env.get(key)} | {one.key[1] for one in unset if one.key[0] == "env"}
-    env = {key: text for key, text in env.items() if key not in secrets & none}
+    # A key that is not set is none, not the words `${VLLM_API_KEY}`.
+    for missing in unset:
+        if missing.key[0] == "env" and missing.key[1] in secrets:
+            env.pop(missing.key[1], None)
     return Preset(
         name=name,
         model=str(whole["model"]),
         description=str(whole.get("description") or ""),
         served_name=whole.get("served-name"),
         command=_command(where.get(("command",), own), whole.get("command")),
-        args=whole.get("args") or {},
+        args=args,
         env=env,
         secrets=secrets & env.keys(),
         server=server_options(where.get(("server",), own), whole.get("server") or {}),
@@ -150,6 +152,12 @@ def _resolve(name: str, path: Path, files: Mapping[str, Path], parents: set[str]
         path=path,
         unset=tuple(unset),
     )
+
+
+def _filled(section: str, merged: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any]:
+    """A map with its variables filled in; what `${VAR:-}` leaves empty is left out."""
+    raw, found = merged.get(section) or {}, whole.get(section) or {}
+    return {key: value for key, value in found.items() if value != "" or not variables(raw[key])}
 
 
 def _extends(document: Document) -> str:

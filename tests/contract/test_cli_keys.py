@@ -48,7 +48,7 @@ def test_a_key_that_is_missing_is_said_and_the_preset_stays_to_be_seen(console: 
     assert "${VLLM_API_KEY:-}" in error
     assert console.state == "stopped"
     listed = console("presets")
-    assert "not startable yet: ${VLLM_API_KEY} is not set" in listed.out
+    assert "not startable yet: not set in this shell: VLLM_API_KEY" in listed.out
     assert "not startable yet" in console("show", "closed").out
     assert console("show", "closed", "--json").json["unset"] == ["VLLM_API_KEY"]
     told = {preset["name"]: preset["unset"] for preset in console("presets", "--json").json["presets"]}

@@ -10,7 +10,7 @@ import pytest
 
 from console.errors import UsageError
 from console.paths import data
-from console.presets import Preset, apply_overrides, argv, child_env, load_catalog, parse_assignments, shell_line
+from console.presets import Preset, apply_overrides, argv, load_catalog, parse_assignments, shell_line
 from console.presets.catalog import merge, stand_in
 from console.presets.overrides import differing_keys
 from console.presets.source import PresetError
@@ -98,49 +98,6 @@ def test_flags_of_every_shape(tmp_path: Path) -> None:
     assert words[9:11] == ["--enforce-eager", "--no-async-scheduling"]
     assert json.loads(words[words.index("--speculative-config") + 1]) == {"method": "mtp", "num_speculative_tokens": 2}
     assert words[-3:] == ["--cudagraph-capture-sizes", "1", "2"]
-
-
-def test_variables_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WHERE", "/models")
-    write(tmp_path, "p", 'model: ${WHERE}/m\nenv: {A: "${NOT_SET:-fallback}", B: 1, C: true}\n')
-    preset = only(tmp_path, "p")
-    assert preset.model == "/models/m"
-    assert preset.env == {"A": "fallback", "B": "1", "C": "1"}
-
-
-def test_an_unset_variable_is_listed_and_refuses_the_start(tmp_path: Path) -> None:
-    path = write(tmp_path, "p", "model: m\nargs: {quantization: '${HOW}'}\nenv:\n  A: ${SURELY_NOT_SET}\n")
-    preset = only(tmp_path, "p")
-    assert [missing.variable for missing in preset.unset] == ["HOW", "SURELY_NOT_SET"]
-    with pytest.raises(UsageError) as caught:
-        preset.see_whole()
-    assert caught.value.what == f"{path}:2: args.quantization"
-    assert "HOW" in caught.value.why
-    assert "export HOW=" in caught.value.fix
-    assert "${HOW:-}" in caught.value.fix
-    said = apply_overrides(preset, parse_assignments(["quantization=fp8", "env.A=1"]))
-    said.see_whole()
-
-
-def test_a_key_that_is_not_set_refuses_the_start_unless_the_file_allows_it(tmp_path: Path) -> None:
-    """A server that was meant to be closed must not come up open, whatever shell it is started from."""
-    write(tmp_path, "closed", "model: m\nenv: {VLLM_API_KEY: '${VLLM_API_KEY}'}\n")
-    write(tmp_path, "either", "model: m\nenv: {VLLM_API_KEY: '${VLLM_API_KEY:-}'}\n")
-    closed, either = (only(tmp_path, name) for name in ("closed", "either"))
-    with pytest.raises(UsageError) as caught:
-        closed.see_whole()
-    assert "VLLM_API_KEY" in caught.value.why
-    assert closed.api_key is None
-    closed.see_whole(keyless=True)
-    either.see_whole()
-    assert (either.api_key, either.env, either.secrets) == (None, {}, frozenset())
-    assert stand_in(closed, ["sim"]).unset == ()
-
-
-def test_a_variable_of_the_address_is_needed_at_once(tmp_path: Path) -> None:
-    path = write(tmp_path, "p", "model: m\nserver:\n  port: ${NO_SUCH_PORT}\n")
-    assert error(tmp_path, "p").what == f"{path}:3: server.port"
-    assert "NO_SUCH_PORT" in error(tmp_path, "p").why
 
 
 @pytest.mark.parametrize(
@@ -266,29 +223,6 @@ def test_bad_overrides_name_the_nearest_key(tmp_path: Path, word: str, says: str
     with pytest.raises(UsageError) as caught:
         apply_overrides(only(tmp_path, "p"), parse_assignments([word]))
     assert says in str(caught.value)
-
-
-def test_secrets_reach_the_server_but_neither_disk_nor_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path, "p", "model: m\nenv: {VLLM_API_KEY: '${VLLM_API_KEY}', HF_TOKEN: '${HF_TOKEN}'}\n")
-    monkeypatch.delenv("HF_TOKEN", raising=False)
-    monkeypatch.setenv("VLLM_API_KEY", "sesame")
-    preset = only(tmp_path, "p")
-    assert preset.api_key == "sesame"
-    assert child_env(preset)["VLLM_API_KEY"] == "sesame"
-    assert "HF_TOKEN" not in preset.env
-    kept = json.dumps(preset.to_json())
-    assert "sesame" not in kept
-    assert "sesame" not in shell_line(preset)
-    assert '"$VLLM_API_KEY"' in shell_line(preset)
-    assert Preset.from_json(json.loads(kept), {"VLLM_API_KEY": "sesame"}) == preset
-
-
-def test_a_key_of_the_shell_counts_as_the_presets_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path, "p", "model: m\n")
-    monkeypatch.setenv("VLLM_API_KEY", "sesame")
-    preset = only(tmp_path, "p")
-    assert preset.api_key == "sesame"
-    assert preset.secrets == {"VLLM_API_KEY"}
 
 
 def test_a_stand_in_keeps_the_flags_and_takes_a_port_of_its_own() -> None:
