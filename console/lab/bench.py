@@ -10,7 +10,7 @@ from console.endpoint import Endpoint, EndpointError
 from console.lab.acts import Pair, Stage
 from console.lab.client import Target
 from console.lab.counting import Counting
-from console.lab.jobs import Act, Job, Jobs, Message
+from console.lab.jobs import GREEDY, Act, Job, Jobs, Message
 from console.lab.journal import Journal
 from console.lab.outcome import BootEnd, BootVoid, look_for_death
 from console.lab.plan import Plan
@@ -141,22 +141,23 @@ class Bench:
             raise BootVoid("; ".join(proof.refuted))
 
     def _workloads(self, jobs: Jobs) -> None:
-        """Decode comes in two halves, first and last, so that acceptance is seen at the start and at the end."""
+        """Decode comes in two halves, first and last, so that acceptance is seen at the start and at the end.
+
+        Greedy decodes lie between them: drafts are accepted at another rate there.
+        """
         counting, end = self._counting, self._place.end
-        half = len(jobs.acts.get("decode", ())) // 2
+        decode = [act for act in jobs.acts.get("decode", ()) if act.jobs[0].phase != GREEDY]
+        greedy = [act for act in jobs.acts.get("decode", ()) if act.jobs[0].phase == GREEDY]
+        half = len(decode) // 2
         begun = self._counting.settled(None, [])
         agent = self._perform(jobs.acts.get("agent", ()))
         at = [counting.settled(begun, agent)]
         if agent and at[0] is not None:
             end.prefill_tokens_per_s = reading(begun, at[0]).prefill_tokens_per_s
-        decode = jobs.acts.get("decode", ())
         first = self._perform(decode[:half])
         at.append(counting.settled(at[0], first))
-        others = [
-            trace
-            for name in ("interference", "concurrent", "replay")
-            for trace in self._perform(jobs.acts.get(name, ()))
-        ]
+        between = [greedy, *(jobs.acts.get(name, ()) for name in ("interference", "concurrent", "replay"))]
+        others = [trace for acts in between for trace in self._perform(acts)]
         at.append(counting.settled(at[1], others))
         second = self._perform(decode[half:])
         at.append(counting.settled(at[2], second))

@@ -168,10 +168,7 @@ class Boot:
             self._end.warn(f"process {pid} stayed after the stop: {reason}")
 
     def _open_cards(self) -> Any:
-        return open_source(
-            self._endpoint if self._preset.simulated else None,
-            lambda: frozenset(self._server.status(probe=False).ours),
-        )
+        return open_source(self._endpoint if self._preset.simulated else None, self._server.ours)
 
     def _block_tokens(self) -> int | None:
         facts, page = read_startup(ends(self._log)).facts, self._bench.cache

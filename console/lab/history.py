@@ -171,7 +171,7 @@ def _floor(entries: Sequence[Mapping[str, Any]], known: Mapping[str, set[Any]]) 
 
 def remembered(paths: Paths, preset: Preset) -> Known:
     """What the newest runs of this preset tell of its starts; for estimates and plans, not for results."""
-    boot_s: dict[str, float] = {}
+    boot_s: dict[tuple[str, tuple[str, ...]], float] = {}
     newest: Mapping[str, Any] = {}
     folders = sorted((folder for folder in paths.runs.glob("*") if folder.is_dir()), reverse=True)
     for folder in folders[:_MOST_RUNS]:
@@ -180,5 +180,6 @@ def remembered(paths: Paths, preset: Preset) -> Known:
             continue
         newest = newest or raw
         if raw.get("boot_s"):
-            boot_s.setdefault(str(raw["size"]), float(raw["boot_s"]))
+            did = str(raw["size"]), tuple(raw["identity"].get("workloads") or ())
+            boot_s.setdefault(did, float(raw["boot_s"]))
     return Known(newest.get("block_tokens"), newest.get("start_s"), newest.get("vllm"), boot_s)

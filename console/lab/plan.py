@@ -34,8 +34,8 @@ class Known:
     """How long a start took."""
     version: str | None = None
     """vLLM's version as a server told it."""
-    boot_s: Mapping[str, float] = field(default_factory=dict)
-    """Size → how long a whole boot took in an earlier run."""
+    boot_s: Mapping[tuple[str, tuple[str, ...]], float] = field(default_factory=dict)
+    """Size and workloads → how long a whole boot of them took in an earlier run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ def make_plan(
 
     def seconds(size: str, rounds: int) -> float:
         shape = shape_for(size, block, resolved, replays)
-        boot = known.boot_s.get(size) or boot_seconds(shape, names, _start_s(base, known), block)
+        boot = known.boot_s.get((size, names)) or boot_seconds(shape, names, _start_s(base, known), block)
         return run_seconds(boot, len(found) * rounds, len(found), shape)
 
     candidates = amounts(size, rounds, quick=quick, budgeted=time_budget_s is not None)

@@ -136,7 +136,7 @@ def test_the_users_own_requests_are_replayed(house: LabHouse, tmp_path: Path) ->
 
 
 def test_time_that_is_up_ends_a_run_between_rounds_and_says_so(house: LabHouse) -> None:
-    known = Known(1600, boot_s={"small": 1.0})
+    known = Known(1600, boot_s={("small", ("decode",)): 1.0})
     run_id = house.begin(
         "aa", house.preset(), rounds=4, workloads=["decode"], known=known, time_budget_s=25.0, size="small"
     )

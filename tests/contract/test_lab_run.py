@@ -189,6 +189,11 @@ def test_every_request_stands_in_the_journal_with_its_stamps(house: LabHouse) ->
     assert len(decode) == 2 * 3
     assert all(event["trace"]["outcome"] == "ok" for event in sent)
     assert all(event["trace"]["tokens"][-1] == 48 for event in decode)
+    # Acceptance is looked at before and after: at both ends words are drawn as the model wants.
+    phases = [event["phase"] for event in sent if event["n"] == 1 and event["workload"] != "warm-up"]
+    assert phases.count("greedy") == 1
+    assert phases.index("decode") < phases.index("greedy") < len(phases) - 1
+    assert phases[-1] == "decode"
     by_key: dict[str, set[int]] = {}
     for event in sent:
         by_key.setdefault(event["key"], set()).add(event["trace"]["prompt_tokens"])

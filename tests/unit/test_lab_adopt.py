@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from console.cli.main import main
+from console.errors import UsageError
 from console.lab.adopt import adopt, caution
 from console.presets import Preset
 from tests.unit.lab_runs import MTP, Made, Speed, make_run, whole_run
@@ -69,3 +71,30 @@ def test_at_a_terminal_it_asks_first(
     error = capsys.readouterr().err
     assert "does not advise the arm on" in error
     assert ("all the same?" in error) == (not words)
+
+
+def _adopted(path: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load(path.read_text())
+    return loaded
+
+
+def test_adopt_writes_only_what_differs_and_never_over_a_file() -> None:
+    made = whole_run(changes={"env.X": "1"})
+    first, second = (adopt(made.paths, made.folder.name, "on") for _ in range(2))
+    assert first == made.paths.own_presets / "small-on.yaml"
+    assert second.name == "small-on-2.yaml"
+    body = _adopted(first)
+    assert body["extends"] == "small"
+    assert body["args"] == MTP
+    assert body["env"] == {"X": "1"}
+    assert "20260101-000000-mtp" in body["description"]
+
+
+def test_adopting_what_removes_a_key_writes_null() -> None:
+    base = Preset("fast", "m", args=MTP)
+    made = whole_run(base=base)
+    assert _adopted(adopt(made.paths, made.folder.name, "off"))["args"] == {"speculative-config": None}
+    with pytest.raises(UsageError, match="as it is"):
+        adopt(made.paths, made.folder.name, "on")
+    with pytest.raises(UsageError, match="no arm"):
+        adopt(made.paths, made.folder.name, "n7")

@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 
+from console.cli.house import House
+from console.cli.lab import known, plan_one_key_run
 from console.errors import UsageError
 from console.lab.arms import chunk_notes, effective_chunk
 from console.lab.order import balanced_order
-from console.lab.plan import Known, Plan, make_plan
+from console.lab.plan import WORKLOADS, Known, Plan, make_plan
 from console.lab.shapes import shape_for
+from console.memory import MemoryPlan
+from console.paths import Paths
 from console.presets import Preset, apply_overrides
 
 MTP = {"method": "mtp", "num_speculative_tokens": 3}
@@ -195,8 +199,11 @@ def test_a_time_budget_chooses_size_and_rounds_and_boots_come_first() -> None:
 
 
 def test_an_earlier_run_tells_how_long_a_boot_takes() -> None:
-    plan = make_plan("mtp", _preset(), rounds=2, size="small", known=Known(boot_s={"small": 100.0, "full": 9.0}))
+    known = Known(start_s=10.0, boot_s={("small", WORKLOADS): 100.0, ("full", WORKLOADS): 9.0})
+    plan = make_plan("mtp", _preset(), rounds=2, size="small", known=known)
     assert plan.estimate_s == pytest.approx(4 * 100, rel=0.1)
+    fewer = make_plan("mtp", _preset(), rounds=2, size="small", known=known, workloads=["decode"])
+    assert fewer.estimate_s < 4 * 80
 
 
 def test_a_budget_below_the_block_is_skipped_where_vllm_asserts_and_measured_where_it_does_not() -> None:
@@ -235,3 +242,20 @@ def test_workloads_are_chosen_by_name_and_recorded_requests_bring_their_own() ->
         make_plan("aa", _preset(), workloads=["sleep"])
     with pytest.raises(UsageError, match="replay"):
         make_plan("aa", _preset(), workloads=["replay"])
+
+
+@pytest.mark.parametrize(("demo", "amount"), [(True, ("small", 2)), (False, ("normal", 3))])
+def test_one_key_plans_as_the_verb_does_but_small_in_a_demo(demo: bool, amount: tuple[str, int]) -> None:
+    house = House(Paths.from_env(demo=demo))
+    plan = plan_one_key_run(house, "mtp", house.preset(None))
+    assert (plan.size, plan.rounds) == amount
+    assert plan.workloads == (("agent", "decode") if demo else WORKLOADS)
+    assert make_plan("mtp", _preset(), size="small").rounds == 3
+
+
+def test_the_cache_block_comes_from_the_models_files_before_a_server_has_told_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    house = House(Paths.from_env())
+    monkeypatch.setattr("console.lint.check.memory_plan", lambda *_: (MemoryPlan(block_tokens=784), True, None))
+    assert known(house, _preset()).block_tokens == 784

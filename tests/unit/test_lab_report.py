@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
-from console.errors import ConsoleError, NothingError, UsageError
-from console.lab.adopt import adopt
+from console.errors import ConsoleError, NothingError
 from console.lab.control import find_run, list_runs, stop_run
 from console.lab.folder import read_folder
 from console.lab.journal import FILE
@@ -194,33 +191,6 @@ def test_without_runs_there_is_nothing() -> None:
         find_run(paths)
     with pytest.raises(NothingError):
         stop_run(paths)
-
-
-def _adopted(path: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = yaml.safe_load(path.read_text())
-    return loaded
-
-
-def test_adopt_writes_only_what_differs_and_never_over_a_file() -> None:
-    made = whole_run(changes={"env.X": "1"})
-    first, second = (adopt(made.paths, made.folder.name, "on") for _ in range(2))
-    assert first == made.paths.own_presets / "small-on.yaml"
-    assert second.name == "small-on-2.yaml"
-    body = _adopted(first)
-    assert body["extends"] == "small"
-    assert body["args"] == MTP
-    assert body["env"] == {"X": "1"}
-    assert "20260101-000000-mtp" in body["description"]
-
-
-def test_adopting_what_removes_a_key_writes_null() -> None:
-    base = Preset("fast", "m", args=MTP)
-    made = whole_run(base=base)
-    assert _adopted(adopt(made.paths, made.folder.name, "off"))["args"] == {"speculative-config": None}
-    with pytest.raises(UsageError, match="as it is"):
-        adopt(made.paths, made.folder.name, "on")
-    with pytest.raises(UsageError, match="no arm"):
-        adopt(made.paths, made.folder.name, "n7")
 
 
 def test_several_arms_are_each_held_against_the_first() -> None:
