@@ -40,8 +40,6 @@ from console.tui.messages import (
 from console.tui.palette import ConsoleCommands
 from console.tui.rhythm import Rhythm
 from console.tui.screens.dashboard import Dashboard
-from console.tui.screens.explain import Explain
-from console.tui.screens.pager import Page
 from console.tui.situation import Situation
 from console.tui.sources import Sources
 from console.tui.theme import THEMES
@@ -117,6 +115,10 @@ class ConsoleApp(App[int]):
             self.set_keymap(keymap(self.services.config.keys))
         self._leaving.watch()
 
+    def on_resize(self) -> None:
+        """Another size hides other things."""
+        self.call_after_refresh(self.know)
+
     @on(Dashboard.Up)
     def _show_first_frame(self) -> None:
         """The first frame is painted before any source is touched."""
@@ -165,8 +167,8 @@ class ConsoleApp(App[int]):
 
     def tell(self, text: str) -> None:
         """What a key came to, or why it does nothing now; stands for some seconds."""
-        if isinstance(front := self._front, Page):
-            front.note(text)
+        if note := getattr(self._front, "note", None):
+            note(text)
         else:
             self.dashboard.tell_note("told", text)
         self._told += 1
@@ -175,8 +177,8 @@ class ConsoleApp(App[int]):
     def _untell(self, number: int) -> None:
         if number == self._told:
             self.dashboard.tell_note("told", "")
-            if isinstance(front := self._front, Page):
-                front.note("")
+            if note := getattr(self._front, "note", None):
+                note("")
 
     def act(self, title: str, job: Job, **what: object) -> None:
         """Do a long job; see `Jobs.begin`."""
@@ -273,8 +275,9 @@ class ConsoleApp(App[int]):
 
     @on(LogSeen)
     def _tell_front(self) -> None:
-        if isinstance(front := self._front, (Page, Explain)):
-            front.tell()
+        # Pages, and the pointer on the figures; what is in front of them asks a question.
+        if tell := getattr(self._front, "tell", None):
+            tell()
 
     @on(Said)
     def _show_progress(self, event: Said) -> None:

@@ -46,7 +46,7 @@ COMMANDS: tuple[Command, ...] = (
         ("enter", "s"),
         "enter s",
         "start or switch",
-        "start the selected preset, or switch to it from another one (asks)",
+        "start the selected preset, or switch to it (asks)",
         _SERVER,
         "start",
         0,

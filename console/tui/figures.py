@@ -50,6 +50,11 @@ def coarse(seconds: float | None) -> str:
     return f"{int(seconds // 60)} min" if seconds < 3600 else units.duration(seconds)
 
 
+def elapsed(seconds: float) -> str:
+    """How long something has been going on: `8 s`, `2m05s`; the figure beside it is an estimate in the same unit."""
+    return f"{int(seconds)} s" if seconds < 60 else units.duration(seconds)
+
+
 def header(status: ServerStatus, *, simulated: bool, watched: str | None = None) -> Iterator[Shown]:
     """The line on top: preset, state as symbol and word, where it answers, and whether all of it is simulated.
 
@@ -76,7 +81,7 @@ def state_text(status: ServerStatus, elapsed_s: float | None) -> str:
     words = [f"{SYMBOLS[status.state]} {status.state.value}"]
     if status.state is State.STARTING:
         words = [f"{SYMBOLS[status.state]} {status.phase.value if status.phase else 'starting'}"]
-        words += [units.duration(elapsed_s)] if elapsed_s is not None else []
+        words += [elapsed(elapsed_s)] if elapsed_s is not None else []
     elif status.state is State.FAILED and status.diagnosis:
         words.append(status.diagnosis.cause)
     elif status.state is State.READY and status.prefill_s is not None:

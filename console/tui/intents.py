@@ -8,14 +8,10 @@ from typing import TYPE_CHECKING
 
 from console.errors import ConsoleError
 from console.server.status import State
-from console.tui import pages, run_lines
+from console.tui import run_lines
 from console.tui.commands import by_name
-from console.tui.keeping import copy_screen, write_screen
 from console.tui.pollers import in_thread
-from console.tui.screens.explain import Explain
 from console.tui.screens.modal import INTERRUPT, Question, Trouble
-from console.tui.screens.pager import Page
-from console.tui.screens.trends import Trends
 
 if TYPE_CHECKING:
     from console.lab.plan import Plan
@@ -155,38 +151,40 @@ class Intents:
 
     def do_preset(self) -> None:
         """The selected preset in full."""
-        self._open(pages.preset)
+        self._open("preset")
 
     def do_notices(self) -> None:
         """What stands out now."""
-        self._open(pages.notices)
+        self._open("notices")
 
     def do_trends(self) -> None:
         """Graphs."""
-        self._open(Trends)
+        self._open("trends")
 
     def do_chain(self) -> None:
         """What really runs."""
-        self._open(pages.chain)
+        self._open("chain")
 
     def do_cards(self) -> None:
         """The whole of each card."""
-        self._open(pages.cards)
+        self._open("cards")
 
     def do_history(self) -> None:
         """The last days."""
-        self._open(pages.history)
+        self._open("history")
 
     def do_details(self) -> None:
         """The run over the whole screen."""
-        self._open(pages.details)
+        self._open("details")
 
     def do_log(self) -> None:
         """The log over the whole screen."""
-        self._open(pages.log)
+        self._open("log")
 
     def do_write(self) -> None:
         """Text and figures into a file."""
+        from console.tui.keeping import write_screen
+
         try:
             path = write_screen(self._app, self._app.screen)
         except OSError as error:
@@ -196,15 +194,22 @@ class Intents:
 
     def do_copy(self) -> None:
         """The text to the clipboard."""
+        from console.tui.keeping import copy_screen
+
         self._app.tell(copy_screen(self._app, self._app.screen))
 
     def do_help(self) -> None:
         """All keys."""
-        self._open(pages.keys)
+        self._open("keys")
 
-    def _open(self, make: Callable[[ConsoleApp], Page]) -> None:
+    def _open(self, name: str) -> None:
         """One page in the place of another; the key of the one in front closes it."""
-        page, front = make(self._app), self._app.screen
+        # Imported here, as below: the first frame must not wait for what is on no screen yet.
+        from console.tui import pages
+        from console.tui.screens.pager import Page
+
+        page: Page = getattr(pages, name)(self._app)
+        front = self._app.screen
         if not isinstance(front, Page):
             self._app.push_screen(page)
         elif front.page == page.page:
@@ -214,11 +219,14 @@ class Intents:
 
     def do_explain(self) -> None:
         """Choose a figure and read what it is."""
+        from console.tui.screens.explain import Explain
+
         self._app.push_screen(Explain(self._app.dashboard))
 
     def do_next_view(self) -> None:
         """The other half of the lower area."""
         self._app.dashboard.lower.other_half()
+        self._app.know()
 
     def do_up(self) -> None:
         """The preset above."""

@@ -71,6 +71,13 @@ def chain(app: ConsoleApp) -> Page:
     return LivePage("chain", "execution chain", app.sources.chain, chain_lines, every_s=2.0, simulated=app.simulated)
 
 
+def trends(app: ConsoleApp) -> Page:
+    """Graphs."""
+    from console.tui.screens.trends import Trends
+
+    return Trends(app)
+
+
 def cards(app: ConsoleApp) -> Page:
     """The whole of each card."""
     from console.tui.card_lines import card_lines

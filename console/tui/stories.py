@@ -5,10 +5,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from console import hints, units
+from console import hints
 from console.errors import ConsoleError
 from console.server.status import Diagnosis, Phase, ServerStatus, State
-from console.tui.log_lines import pretty
+from console.tui.figures import elapsed
+from console.tui.log_lines import fold, pretty
 from console.tui.widgets.lines import Line, line
 
 _LADDER = (
@@ -33,7 +34,7 @@ def start_title(status: ServerStatus) -> str:
 
 def start_aside(status: ServerStatus) -> str:
     """How long the start has been going on, and how long it usually takes yet."""
-    words = [units.duration(status.uptime_s)] if status.uptime_s is not None else []
+    words = [elapsed(status.uptime_s)] if status.uptime_s is not None else []
     words += [f"about {about(status.eta_s)} left"] if status.eta_s is not None else []
     return " · ".join(words)
 
@@ -130,7 +131,8 @@ def diagnosis_story(found: Diagnosis, width: int, height: int, *, back: str | No
         why = [*why[: room - 1], (*why[room - 1], (" …", "dim"))]
     lines = [*what, *why, *fix]
     room = max(0, height - len(lines) - 1)
-    evidence = found.evidence[-min(room, _EVIDENCE_LINES) :] if room else ()
+    # Our own looks at the server are no evidence of anything.
+    evidence = tuple(fold(found.evidence))[-min(room, _EVIDENCE_LINES) :] if room else ()
     lines += [((("log" if i == 0 else "").ljust(_LABEL), "dim"), *pretty(text)) for i, text in enumerate(evidence)]
     at = f"in phase {found.phase.value} · " if found.phase else ""
     return [*lines, line(f"{' ' * _LABEL}{at}cause {found.cause}", "dim")]

@@ -1,6 +1,10 @@
 """The colours: the terminal's own sixteen on the terminal's own ground."""
 
+from collections.abc import Mapping
+
 from textual.theme import Theme
+
+from console.tui.tones import PALETTES
 
 _GROUND = "ansi_default"
 _VARIABLES = {
@@ -14,7 +18,8 @@ _VARIABLES = {
 }
 
 
-def _theme(name: str, *, line: str, good: str, warn: str, bad: str) -> Theme:
+def _theme(name: str, colours: Mapping[str, str]) -> Theme:
+    line, good, warn, bad = (f"ansi_{colours.get(word, 'default')}" for word in ("line", "good", "warn", "bad"))
     return Theme(
         name=name,
         ansi=True,
@@ -33,11 +38,5 @@ def _theme(name: str, *, line: str, good: str, warn: str, bad: str) -> Theme:
     )
 
 
-THEMES = (
-    _theme("calm", line="ansi_cyan", good="ansi_green", warn="ansi_yellow", bad="ansi_red"),
-    _theme("light", line="ansi_blue", good="ansi_green", warn="ansi_magenta", bad="ansi_red"),
-    _theme("plain", line="ansi_default", good="ansi_default", warn="ansi_default", bad="ansi_default"),
-)
-"""`calm` is legible on dark grounds and on most light ones, as the user's terminal is set up; `light` does without
-yellow and cyan, which white swallows; `plain` has no colour at all: every state is a sign and a word. All are short on
-the wire: one colour is 5 bytes here and 19 in 24-bit colour."""
+THEMES = tuple(_theme(name, colours) for name, colours in PALETTES.items())
+"""For the few widgets that are Textual's own: palette, input, boxes."""

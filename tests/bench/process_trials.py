@@ -21,6 +21,8 @@ class Through:
     held: int
     """Intervals that hold 1."""
     adopted: int
+    void: int
+    """Boots that did not count; a comparison of which one round is left has no interval."""
 
     @property
     def text(self) -> str:
@@ -28,13 +30,14 @@ class Through:
         return (
             f"{self.runs} A/A runs of three rounds through real processes (the stand-in, twenty times faster): "
             f"{self.named} of {self.comparisons} comparisons named a winner, {self.held} intervals hold 1, "
-            f"{self.adopted} runs said *adopt*. Later runs pool the spread of the earlier ones."
+            f"{self.adopted} runs said *adopt*; {self.void} boots did not count. Later runs pool the spread of earlier "
+            "ones."
         )
 
 
 def through_processes(runs: int) -> Through:
     """So many A/A runs, one after the other, in a state folder of their own."""
-    found, adopted = [], 0
+    found, adopted, void = [], 0, 0
     with tempfile.TemporaryDirectory() as folder:
         env = {"XDG_STATE_HOME": folder, "QWEN_CONSOLE_SIM_START_S": "0.2", "QWEN_CONSOLE_SIM_SPEED": "20"}
         console = Console(env | {"XDG_CONFIG_HOME": str(Path(folder) / "config")}, demo=True)
@@ -42,7 +45,9 @@ def through_processes(runs: int) -> Through:
             for _ in range(runs):
                 report = console("ab", "aa", "--size", "small", "--rounds", "3", "--json", timeout=900).json
                 adopted += report["verdict"]["overall"] == "adopt"
-                found += [report["metrics"][name]["compare"][0] for name in JUDGED]
+                void += sum(not boot["valid"] for boot in report["boots"])
+                pairs = [report["metrics"][name]["compare"][0] for name in JUDGED if name in report["metrics"]]
+                found += [pair for pair in pairs if pair["lo"] is not None]
         finally:
             console.end()
     return Through(
@@ -51,4 +56,5 @@ def through_processes(runs: int) -> Through:
         sum(pair["verdict"] in ("better", "worse") for pair in found),
         sum(pair["lo"] <= 1 <= pair["hi"] for pair in found),
         adopted,
+        void,
     )

@@ -1,10 +1,11 @@
-"""What the console costs on a terminal: time to the first frame and number, bytes, CPU, memory.
+"""What the console costs on a terminal: time to the first frame and number, bytes, CPU, memory; and what rivals cost.
 
-    python -m tests.bench.screen_meter [--size 120x40] [--seconds 30] [--case NAME ...] [--json]
+    python -m tests.bench.screen_meter [--size 120x40] [--seconds 30] [--case NAME ...] [--rivals FOLDER] [--json]
 
-Every case runs the console in a pseudo-terminal against the stand-in engine of a demo, which is started for it and
-stopped afterwards. Another program is measured the same way: `--command 'nvitop'`, with `--number REGEX` for what counts
-as its first live number.
+Every case runs a program in a pseudo-terminal that is always drained, against the stand-in engine of a demo, which is
+started for it and stopped afterwards. Rivals are measured in the same minutes under the same load: those that are found
+on PATH or in `--rivals`, a folder such as the `bin` of a virtual environment. Any other program: `--command 'nvitop'`,
+with `--number REGEX` for what counts as its first live number.
 """
 
 from __future__ import annotations
@@ -12,35 +13,45 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 import tempfile
-import threading
 import time
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
-import httpx
-
+from console import __version__
+from tests.bench.screen_ground import CONSOLE, Served, flood, lab, load, server
 from tests.tui.terminal import Terminal, terminal
 
-CONSOLE = ("-P", "-m", "console")
 VRAM = r"\d+\.\d+/\d+\.\d+"
 """On our screen the first thing that only a look at the cards can give."""
+CASES = ("stopped", "idle", "busy", "low-bandwidth", "log flood", "lab running")
+RIVALS = {
+    "vllm-htop": "vllm-htop --url {url} --interval 1",
+    "vllmpytop": "vllmpytop --url {url} --interval 1",
+    "vllmstat": "vllmstat --url {url} --interval 1",
+    "vllm-dash": "vllm-dash --url {url} --interval 1",
+    "vllm-top": "vllm-top --host {host} --port {port} --interval 1",
+}
+"""Consoles for vLLM that the package index has, each told to look once a second."""
 _WARM_UP_S = 8.0
-_STREAMS = 2
+_PAINTED = re.compile(rb"[^\x00-\x20\x7f]{3}")
+"""Something to read, once sequences are taken out."""
+_SEQUENCES = re.compile(rb"\x1b\[[0-9;?<>=$]*[A-Za-z~]|\x1b[\]P][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()=>78][0B]?")
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One case."""
+    """One program in one case."""
 
+    program: str
     case: str
     size: str
     first_paint_s: float | None
@@ -50,19 +61,50 @@ class Measured:
     """As `ssh -C` would send it, flushed with every write."""
     worst_second_bytes: int
     cpu_percent: float
-    """Of one core, the console's own process only."""
+    """Of one core, the program's own process only."""
     rss_mib: float
 
 
-def measure(case: str, words: Sequence[str], size: tuple[int, int], seconds: float, number: str) -> Measured:
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is measured."""
+
+    name: str
+    words: tuple[str, ...]
+    """As python's arguments."""
+    number: str
+
+
+def ours(*words: str, number: str = VRAM) -> Program:
+    """The console on its demo."""
+    return Program("qwen-console", (*CONSOLE, "--demo", *words), number)
+
+
+def other(command: str, number: str) -> Program:
+    """Any program, as a shell would split it."""
+    words = shlex.split(command)
+    return Program(Path(words[0]).name, ("-c", f"import os; os.execvp({words[0]!r}, {words!r})"), number)
+
+
+def rivals(served: Served, folder: str | None) -> Iterator[Program]:
+    """Those that are here; their first live number is what only the server can have told: its model."""
+    path = os.pathsep.join(word for word in (folder, os.environ.get("PATH")) if word)
+    at = urlsplit(served.url)
+    for name, command in RIVALS.items():
+        if found := shutil.which(name, path=path):
+            words = command.format(url=served.url, host=at.hostname, port=at.port).partition(" ")[2]
+            yield other(f"{shlex.quote(found)} {words}", re.escape(served.model[:8]))
+
+
+def measure(case: str, program: Program, size: tuple[int, int], seconds: float) -> Measured:
     """Run a program for `seconds` after it has come up."""
-    pattern = re.compile(number.encode())
+    pattern = re.compile(program.number.encode())
     begun = time.monotonic()
     paint = first = None
-    with terminal(*words, size=size) as shown:
+    with terminal(*program.words, size=size) as shown:
         while time.monotonic() - begun < _WARM_UP_S:
             shown.read()
-            if paint is None and "─".encode() in shown.output:
+            if paint is None and _PAINTED.search(_SEQUENCES.sub(b"", shown.output)):
                 paint = time.monotonic() - begun
             if first is None and pattern.search(shown.output):
                 first = time.monotonic() - begun
@@ -72,6 +114,7 @@ def measure(case: str, words: Sequence[str], size: tuple[int, int], seconds: flo
         rss = _rss_mib(shown.pid)
     steady = shown.output[seen:]
     return Measured(
+        program=program.name,
         case=case,
         size=f"{size[0]}x{size[1]}",
         first_paint_s=paint and round(paint, 3),
@@ -113,102 +156,53 @@ def _rss_mib(pid: int) -> float:
     return 0.0
 
 
-# --- what runs beside it
+def measured(asked: argparse.Namespace, size: tuple[int, int]) -> Iterator[Measured]:
+    """Every case that was asked for, rivals beside ours where the server is busy."""
+    wanted = asked.case or CASES
+    if asked.command:
+        yield measure("alone", other(asked.command, asked.number), size, asked.seconds)
+        return
+    if "stopped" in wanted:
+        yield measure("stopped", ours(number="stopped"), size, asked.seconds)
+    if set(wanted) <= {"stopped"}:
+        return
+    with server() as served:
+        if "idle" in wanted:
+            yield measure("idle", ours(), size, asked.seconds)
+        if "busy" in wanted or "low-bandwidth" in wanted:
+            with load(served):
+                yield from _busy(wanted, served, size, asked)
+        for case, ground in (("log flood", flood(served)), ("lab running", lab())):
+            if case in wanted:
+                with ExitStack() as stack:
+                    stack.enter_context(ground)
+                    yield measure(case, ours(), size, asked.seconds)
 
 
-def _demo(*words: str) -> str:
-    done = subprocess.run([sys.executable, *CONSOLE, "--demo", *words], capture_output=True, text=True, check=False)
-    return done.stdout
+def _busy(
+    wanted: Sequence[str], served: Served, size: tuple[int, int], asked: argparse.Namespace
+) -> Iterator[Measured]:
+    if "busy" in wanted:
+        yield measure("busy", ours(), size, asked.seconds)
+        for program in rivals(served, asked.rivals):
+            yield measure("busy", program, size, asked.seconds)
+    if "low-bandwidth" in wanted:
+        yield measure("low-bandwidth", ours("--low-bandwidth"), size, asked.seconds)
 
 
-@contextmanager
-def _server() -> Iterator[tuple[str, str]]:
-    """The demo's server; its address and model."""
-    _demo("up")
-    try:
-        told = json.loads(_demo("status", "--json"))["server"]
-        yield told["url"], told["model"]
-    finally:
-        _demo("down")
+def head() -> str:
+    """What is above the table."""
+    loads = " ".join(f"{value:.1f}" for value in os.getloadavg())
+    return (
+        f"qwen-console {__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, load {loads}.\n\n"
+        "| program | case | terminal | paint s | number s | B/s | zlib B/s | worst second B | CPU % | RSS MiB |\n"
+        "|---|---|---|---|---|---|---|---|---|---|"
+    )
 
 
-@contextmanager
-def _load(url: str, model: str) -> Iterator[None]:
-    """Steady streams with a common beginning."""
-    over = threading.Event()
-
-    def stream(name: int) -> None:
-        shared = "the same beginning of every prompt " * 600
-        body = {"model": model, "stream": True, "max_tokens": 120}
-        with httpx.Client(timeout=120, trust_env=False) as client:
-            for i in range(100_000):
-                if over.is_set():
-                    return
-                message = {"role": "user", "content": f"{shared} {name}.{i}"}
-                with client.stream("POST", f"{url}/v1/chat/completions", json=body | {"messages": [message]}) as reply:
-                    for _ in reply.iter_raw():
-                        if over.is_set():
-                            return
-
-    threads = [threading.Thread(target=stream, args=(i,), daemon=True) for i in range(_STREAMS)]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join(10)
-
-
-@contextmanager
-def _flood() -> Iterator[None]:
-    """Ten thousand lines a second into the server's log."""
-    over = threading.Event()
-    path = Path(json.loads(_demo("status", "--json"))["server"]["log"])
-
-    def write() -> None:
-        line = "(EngineCore pid=8) INFO 11-29 12:00:01 [core.py:2] one of very many lines, number {}\n"
-        with path.open("a") as file:
-            for i in range(10_000_000):
-                if over.is_set():
-                    return
-                file.write("".join(line.format(i * 100 + n) for n in range(100)))
-                file.flush()
-                time.sleep(0.01)
-
-    thread = threading.Thread(target=write, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join(5)
-
-
-def case(name: str, size: tuple[int, int], seconds: float) -> Measured:
-    """One of the cases, with what it needs around it."""
-    words = (*CONSOLE, "--demo")
-    if name == "stopped":
-        return measure(name, words, size, seconds, "stopped")
-    with _server() as (url, model):
-        if name == "idle":
-            return measure(name, words, size, seconds, VRAM)
-        if name == "flood":
-            with _flood():
-                return measure(name, words, size, seconds, VRAM)
-        if name == "lab":
-            _demo("ab", "mtp", "--size", "small", "--no-wait")
-            try:
-                return measure(name, words, size, seconds, VRAM)
-            finally:
-                _demo("ab", "stop")
-        low = ("--low-bandwidth",) if name == "low" else ()
-        with _load(url, model):
-            return measure(name, (*words, *low), size, seconds, VRAM)
-
-
-CASES = ("stopped", "idle", "busy", "low", "flood", "lab")
+def row(found: Measured) -> str:
+    """One line of the table."""
+    return f"| {' | '.join('n/a' if value is None else str(value) for value in asdict(found).values())} |"
 
 
 def main() -> None:
@@ -217,6 +211,7 @@ def main() -> None:
     parser.add_argument("--size", default="120x40")
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--case", action="append", choices=CASES)
+    parser.add_argument("--rivals", metavar="FOLDER", help="look for rivals here, beside PATH")
     parser.add_argument("--command", help="another program instead, as a shell would split it")
     parser.add_argument("--number", default=r"\d", help="its first live number, a regular expression")
     parser.add_argument("--json", action="store_true")
@@ -224,23 +219,13 @@ def main() -> None:
     width, height = (int(part) for part in asked.size.split("x"))
     folder = tempfile.mkdtemp(prefix="screen-meter-")
     os.environ |= {f"XDG_{kind}_HOME": f"{folder}/{kind}" for kind in ("STATE", "CONFIG", "CACHE")}
+    if not asked.json:
+        print(head(), flush=True)
     try:
-        for found in _found(asked, (width, height)):
-            if asked.json:
-                print(json.dumps(asdict(found)), flush=True)
-            else:
-                print("  ".join(f"{name} {value}" for name, value in asdict(found).items()), flush=True)
+        for found in measured(asked, (width, height)):
+            print(json.dumps(asdict(found)) if asked.json else row(found), flush=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _found(asked: argparse.Namespace, size: tuple[int, int]) -> Iterator[Measured]:
-    if asked.command:
-        code = f"import os; os.execvp({shlex.split(asked.command)[0]!r}, {shlex.split(asked.command)!r})"
-        yield measure(asked.command, ("-c", code), size, asked.seconds, asked.number)
-        return
-    for name in asked.case or CASES:
-        yield case(name, size, asked.seconds)
 
 
 if __name__ == "__main__":

@@ -103,9 +103,13 @@ async def test_v_shows_the_run_in_full() -> None:
     async with House().app().run_test() as pilot:
         app = await settled(pilot)
         app.dashboard.post_message(RunSeen(run, live=False))
+        app.sources.runs.listed = lambda: (run, replace(run, id="20250101-080000-mtp"))  # type: ignore[method-assign]
         await until(pilot, lambda: app.dashboard.lower.run is not None)
         await pilot.press("v")
-        await shows(pilot, "agent.prefill_tok/s", "change, with its 95 % interval")
+        await shows(pilot, "▸ ", "01-01 08:00", "adopt", "agent.prefill_tok/s")
+        await pilot.press("<")
+        await shows(pilot, "▸ 01-01 08:00")
+        await pilot.press(">")
         await pilot.press("end")
         await shows(pilot, "what the words mean", f"qwen-console ab show {run.id}")
         await pilot.press("v")

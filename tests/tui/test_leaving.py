@@ -73,7 +73,7 @@ def test_a_terminal_that_goes_away_ends_the_console_without_spinning(ignore: boo
 
 def test_q_leaves_at_once_and_says_what_stays() -> None:
     with terminal() as console:
-        console.shows("ready", " quit ")
+        console.shows("ready", "q quit")
         console.type(b"q")
         console.until(console.ended)
         console.read()
@@ -131,7 +131,7 @@ def test_poor_terminals_get_the_same_text(name: str, value: str) -> None:
 @pytest.mark.parametrize("key", [b"", b"\x1a"], ids=["SIGTSTP", "ctrl+z"])
 def test_a_console_that_is_stopped_and_continued_paints_again(key: bytes) -> None:
     with terminal() as console:
-        console.shows("ready", " quit ")
+        console.shows("ready", "q quit")
         console.type(key) if key else console.send(signal.SIGTSTP)
         console.until(lambda: _state(console.pid) == "T")
         console.read()

@@ -189,7 +189,7 @@ async def test_i_explains_the_figure_under_the_pointer(size: tuple[int, int]) ->
         await pilot.press("up")
         await shows(pilot, "NVML")
         await pilot.press("tab", "shift+tab", "left", "down")
-        assert sum(field.has_class("-pointed") for field, _, _ in app.dashboard.explicable()) == 1
+        assert sum(field.pointed for field, _, _ in app.dashboard.explicable()) == 1
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(app.screen, Explain))
         assert not app.dashboard.query(".-pointed")

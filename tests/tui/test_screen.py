@@ -10,10 +10,10 @@ from textual.pilot import Pilot
 
 from console.errors import ConsoleError
 from console.gpu.sample import GpuReport, GpuSample
-from console.lab.view import RunView, read_run
 from console.server.status import ServerStatus, State
 from console.tui.app import ConsoleApp
-from console.tui.messages import LogSeen, ReadingLost, ReadingSeen, RunSeen, StatusSeen
+from console.tui.messages import LogSeen, ReadingLost, ReadingSeen, StatusSeen
+from console.tui.widgets.form import Form
 from tests.tui.fakes import (
     BROKEN,
     BUSY,
@@ -21,7 +21,6 @@ from tests.tui.fakes import (
     DIAGNOSIS,
     FAILED,
     IDLE,
-    PRESETS,
     READY,
     SIZES,
     STARTING,
@@ -31,7 +30,6 @@ from tests.tui.fakes import (
     shows,
     until,
 )
-from tests.unit.lab_runs import Speed, make_run, whole_run
 
 sizes = pytest.mark.parametrize("size", SIZES, ids=["80x24", "120x40"])
 LOG = (
@@ -186,11 +184,11 @@ async def test_stale_figures_say_their_age_and_are_greyed(size: tuple[int, int])
         await shows(pilot, "92.4 %")
         dashboard.post_message(ReadingLost(ConsoleError("/metrics did not answer", "no answer within 2 s"), 42.0))
         text = await shows(pilot, "figures are 40 s old: /metrics did not answer (no answer within 2 s)", "92.4 %")
-        assert dashboard.query_one("#reading").has_class("-stale")
+        assert dashboard.query_one("#reading", Form).old
         whole_width(text, size)
         dashboard.post_message(ReadingSeen(BUSY))
         await until(pilot, lambda: "old:" not in screen_text(pilot.app))
-        assert not dashboard.query_one("#reading").has_class("-stale")
+        assert not dashboard.query_one("#reading", Form).old
 
 
 @sizes
@@ -210,83 +208,6 @@ async def test_a_broken_preset_is_listed_and_hides_nothing(size: tuple[int, int]
     async with House(problems=(BROKEN,)).app().run_test(size=size) as pilot:
         text = await shows(pilot, "4 typo", "✖", "1 qwen3.8-27b-nvfp4-100k")
         assert "3 qwen3.8-27b-nvfp4-122k-sing" in text
-
-
-def running() -> RunView:
-    made = make_run("mtp", rounds=2)
-    made.boot(made.plan.boots()[0], Speed())
-    with made.journal() as journal:
-        journal.add("boot-start", n=2, arm="on", round=1, port=1)
-        journal.add("step", n=2, text="decode 2/3")
-    return replace(
-        read_run(made.folder),
-        state="running",
-        verdict=None,
-        step="round 1/2 · on · decode 2/3",
-        eta_s=90.0,
-        elapsed_s=61.0,
-    )
-
-
-@sizes
-async def test_a_run_comes_into_view_with_step_progress_and_eta(size: tuple[int, int]) -> None:
-    async with House(FakeServer(READY)).app().run_test(size=size) as pilot:
-        await shows(pilot, "● ready")
-        run = running()
-        app_of(pilot).dashboard.post_message(RunSeen(run, live=True))
-        text = await shows(
-            pilot, "A/B MTP · small", "round 1/2 · on · decode 2/3", "about 2 min left", "1 min so far", "✓on  ▸off"
-        )
-        assert f"{run.progress * 100:3.0f} %" in text
-        assert "stop run" in text
-        whole_width(text, size)
-
-
-async def test_a_run_whose_folder_is_seen_before_its_process_comes_into_view_once() -> None:
-    async with House(FakeServer(READY)).app().run_test(size=(80, 24)) as pilot:
-        await shows(pilot, "● ready")
-        run = running()
-        dashboard = app_of(pilot).dashboard
-        dashboard.post_message(RunSeen(run, live=False))
-        await until(pilot, lambda: dashboard.lower.run is not None)
-        await shows(pilot, "─ presets")
-        dashboard.post_message(RunSeen(run, live=True))
-        await shows(pilot, "round 1/2 · on · decode 2/3")
-        await pilot.press("tab")
-        again = replace(run, step="round 1/2 · on · decode 3/3")
-        dashboard.post_message(RunSeen(again, live=True))
-        await until(pilot, lambda: dashboard.lower.run is again)
-        await shows(pilot, "─ presets")
-
-
-@sizes
-async def test_a_verdict_has_its_sentence_its_ratios_with_intervals_and_the_offer(size: tuple[int, int]) -> None:
-    run = read_run(whole_run("mtp").folder)
-    assert run.verdict is not None
-    assert run.verdict.overall == "adopt"
-    async with House(FakeServer(READY)).app().run_test(size=size) as pilot:
-        await shows(pilot, "● ready")
-        app = app_of(pilot)
-        app.dashboard.post_message(RunSeen(run, live=False))
-        await until(pilot, lambda: app.situation.winner == (run.id, "on"))
-        if size[0] < 120:
-            await pilot.press("tab")
-        pair = run.metrics["decode.tpot_s"].compare[0]
-        assert pair.ratio is not None
-        assert pair.lo is not None
-        change, low = f"{(pair.ratio - 1) * 100:+.1f} %", f"[{(pair.lo - 1) * 100:+.1f}, "
-        text = await shows(
-            pilot, "✓ adopt on: decode.tpot_s", "o writes arm on as a new preset", change, low, "▲ better"
-        )
-        whole_width(text, size)
-
-
-async def test_a_run_of_three_arms_names_arm_and_base_of_each_row() -> None:
-    run = read_run(whole_run("chunk", arms=["512", "1024", "2048"]).folder)
-    async with House(FakeServer(READY)).app().run_test(size=(120, 40)) as pilot:
-        app_of(pilot).dashboard.post_message(RunSeen(run, live=False))
-        text = await shows(pilot, "vs 512", "decode.tpot_s         1024", "decode.tpot_s         2048")
-        whole_width(text, (120, 40))
 
 
 @pytest.mark.parametrize("key", ["", "?", "l", "v", "x", "ctrl+c"])
@@ -320,54 +241,6 @@ async def test_resizing_folds_and_unfolds() -> None:
         await pilot.resize_terminal(80, 24)
         await until(pilot, lambda: "p99" not in screen_text(pilot.app) and "─ log" in screen_text(pilot.app))
         whole_width(screen_text(pilot.app), (80, 24))
-
-
-@pytest.mark.parametrize("size", [(60, 15), (79, 21), (60, 40), (200, 60), (200, 50), (119, 50), (140, 24), (176, 20)])
-async def test_odd_sizes_are_laid_out_whole(size: tuple[int, int]) -> None:
-    async with House(FakeServer(READY)).app().run_test(size=size) as pilot:
-        app_of(pilot).dashboard.post_message(ReadingSeen(BUSY))
-        text = await shows(pilot, "● ready", "qwen3.8-27b", "14.62/15.93", "92.4 %", "34.2 tok/s", "8.32 s", "q quit")
-        whole_width(text, size)
-
-
-@pytest.mark.parametrize("size", [(59, 15), (60, 14), (40, 10), (20, 5)])
-async def test_a_terminal_that_is_too_small_says_so_and_comes_back(size: tuple[int, int]) -> None:
-    async with House(FakeServer(READY)).app().run_test(size=size) as pilot:
-        text = await shows(pilot, "is too small")
-        assert "cache" not in text
-        whole_width(text, size)
-        await pilot.resize_terminal(80, 24)
-        text = await shows(pilot, "● ready", "prefix cache")
-        assert "too small" not in text
-        await pilot.resize_terminal(*size)
-        await shows(pilot, "is too small")
-
-
-async def test_the_cards_take_the_drawing_of_the_new_width_and_back() -> None:
-    async with House(FakeServer(READY)).app().run_test(size=(80, 24)) as pilot:
-        narrow = (await shows(pilot, "● ready", "gen5 x8", "61 °C")).split("\n")[1:4]
-        await pilot.resize_terminal(120, 40)
-        await until(pilot, lambda: "142/180 W" in screen_text(pilot.app))
-        await pilot.resize_terminal(80, 24)
-        await until(pilot, lambda: screen_text(pilot.app).split("\n")[1:4] == narrow)
-
-
-async def test_the_cursor_is_never_moved_out_of_sight() -> None:
-    async with House(FakeServer(READY)).app().run_test(size=(80, 24)) as pilot:
-        await shows(pilot, "● ready", "1 qwen3.8", "tab run")
-        await pilot.press("tab")
-        await until(pilot, lambda: "1 qwen3.8" not in screen_text(pilot.app))
-        await shows(pilot, "tab presets")
-        await pilot.press("down")
-        await shows(pilot, "▸2 qwen3.8", "tab run")
-
-
-async def test_a_list_that_goes_on_says_so() -> None:
-    presets = tuple(replace(PRESETS[0], name=f"preset-{i}") for i in range(15))
-    async with House(presets=presets).app().run_test(size=(80, 24)) as pilot:
-        await shows(pilot, "preset-0", "↓8")
-        await pilot.press(*["down"] * 7)
-        await shows(pilot, "preset-7", "↑4 ↓4")
 
 
 async def test_figures_that_go_because_the_server_is_stopped_are_no_fault() -> None:

@@ -20,7 +20,6 @@ from console.server.status import ServerStatus, State
 from console.tui import drawings, figures, notice_lines, preset_lines, sizes, stories
 from console.tui.commands import Bindings, KeyMap, bindings, footer
 from console.tui.explanations import Explanation, explanation
-from console.tui.graphs import MEASURES
 from console.tui.messages import (
     CardsSeen,
     CatalogSeen,
@@ -34,10 +33,10 @@ from console.tui.messages import (
 )
 from console.tui.screens.lower import Lower
 from console.tui.screens.story import Story
+from console.tui.ticking import Ticking
 from console.tui.widgets.cards import Cards
 from console.tui.widgets.footer import KeyLine
 from console.tui.widgets.form import Field, Form
-from console.tui.widgets.graphs import Graphs
 from console.tui.widgets.lines import Lines
 
 if TYPE_CHECKING:
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from console.presets import Preset
     from console.series import Series
     from console.tui.situation import Situation
+    from console.tui.widgets.graphs import Graphs
 
 _SURE_S = 3.0
 """Figures younger than this are not called old: the next look may say that the server was stopped on purpose."""
@@ -69,7 +69,8 @@ class Dashboard(Screen[None]):
         self._header = Form(drawings.HEADER, id="header")
         self._cards = Cards(id="cards")
         self._reading = Form(drawings.READING, other=drawings.LOW_READING, id="reading")
-        self._side = Graphs(MEASURES, id="side")
+        self._side: Graphs | None = None
+        """Graphs beside the figures, on a vast screen; made when there is one."""
         self._story = Story("", id="story")
         self._tiny = Lines(id="tiny")
         self.lower = Lower(default_preset=default_preset)
@@ -89,13 +90,15 @@ class Dashboard(Screen[None]):
         """The cards on the screen."""
         self._heard: dict[str, float] = {}
         self._notes: dict[str, str] = {}
-        self._painted: set[str] = set()
+        self._ticking = Ticking()
         self.notices: tuple[Notice, ...] = ()
         """What stands, the worst first."""
-        self._pending: dict[str, Callable[[], None]] = {}
 
     def compose(self) -> ComposeResult:
         # Textual sets its own breakpoints only after a first layout, which would be painted and thrown away.
+        self._show_reading(Reading())
+        if self._watched:
+            self._show_header(self._status)
         self._fit(self.app.size)
         yield self._tiny
         yield self._header
@@ -103,7 +106,6 @@ class Dashboard(Screen[None]):
         with Horizontal(id="middle"):
             yield self._reading
             yield self._story
-            yield self._side
         yield self.lower
         yield self._standing
         yield self._notice
@@ -111,9 +113,6 @@ class Dashboard(Screen[None]):
 
     def on_mount(self) -> None:
         """The frame before anything is known."""
-        self._show_reading(Reading())
-        if self._watched:
-            self._show_header(self._status)
         self.post_message(self.Up())
         self.set_interval(2.0, self._look_at_the_clock)
         self.set_interval(_FRAME_S, self.paint)
@@ -132,6 +131,15 @@ class Dashboard(Screen[None]):
         if fits["-tiny"]:
             self._tiny.show(stories.too_small((size.width, size.height), sizes.LEAST))
 
+    def _side_graphs(self) -> Graphs:
+        if self._side is None:
+            from console.tui.graphs import MEASURES
+            from console.tui.widgets.graphs import Graphs
+
+            self._side = Graphs(MEASURES, id="side")
+            self.query_one("#middle").mount(self._side)
+        return self._side
+
     # --- what the app knows, told downwards
 
     def tell_situation(self, now: Situation) -> None:
@@ -144,7 +152,7 @@ class Dashboard(Screen[None]):
         if self.is_current:
             self.lower.tell_rings(rings, self.report)
             if self.has_class("-vast"):
-                self._side.tell(rings, self.report)
+                self._side_graphs().tell(rings, self.report)
 
     def tell_note(self, source: str, text: str) -> None:
         """One line above the keys for what is going on or wrong; an empty text takes it back."""
@@ -180,7 +188,7 @@ class Dashboard(Screen[None]):
         status = event.status
         self._status, self._back = status, event.back
         self._hear("status", "" if self._unreachable else status.note or "")
-        self._header.set_class(False, "-stale")
+        self._header.set_old(False)
         self._show_header(status)
         self._tell_story()
         self.lower.tell_status(status)
@@ -208,7 +216,7 @@ class Dashboard(Screen[None]):
     def _show_log(self, event: LogSeen) -> None:
         self.tell_note("log", "")
         self.lower.tell_log(event.path, event.lines)
-        self._in_a_frame("log", self.lower.draw_log)
+        self._ticking.add("log", self.lower.draw_log)
 
     @on(NoticesSeen)
     def _show_notices(self, event: NoticesSeen) -> None:
@@ -229,43 +237,33 @@ class Dashboard(Screen[None]):
         self._heard[source] = time.monotonic()
         self.tell_note(source, note)
 
-    def _in_a_frame(self, name: str, paint: Callable[[], None]) -> None:
-        """Figures that tick are painted together, once a second: one pass of the compositor instead of three."""
-        if name in self._painted:
-            self._pending[name] = paint
-        else:
-            self._painted.add(name)
-            paint()
-
     def paint(self) -> None:
         """Print what has come in since the last frame."""
-        pending, self._pending = self._pending, {}
-        for paint in pending.values():
-            paint()
+        self._ticking.paint()
 
     @on(CardsSeen)
     def _show_cards(self, event: CardsSeen) -> None:
         self._hear("cards")
-        self._in_a_frame("cards", partial(self._tell_cards, event.report))
+        self._ticking.add("cards", partial(self._tell_cards, event.report))
 
     def _tell_cards(self, report: GpuReport) -> None:
         self.report = report
-        self._cards.set_class(False, "-stale")
+        self._cards.set_old(False)
         self._cards.tell(report)
 
     @on(ReadingSeen)
     def _show_fresh(self, event: ReadingSeen) -> None:
-        self._in_a_frame("reading", partial(self._tell_fresh, event.reading or Reading()))
+        self._ticking.add("reading", partial(self._tell_fresh, event.reading or Reading()))
 
     def _tell_fresh(self, reading: Reading) -> None:
-        self._reading.set_class(False, "-stale")
+        self._reading.set_old(False)
         self.tell_note("reading", "")
         self._show_reading(reading)
 
     @on(ReadingLost)
     def _show_stale(self, event: ReadingLost) -> None:
-        self._pending.pop("reading", None)
-        self._reading.set_class(True, "-stale")
+        self._ticking.drop("reading")
+        self._reading.set_old(True)
         moving = self._status.state not in (State.READY, State.FOREIGN)
         if self._intended or moving or (event.age_s is not None and event.age_s < _SURE_S):
             return
@@ -278,7 +276,7 @@ class Dashboard(Screen[None]):
         for source, part, what in (("status", self._header, "the server's state"), ("cards", self._cards, "the cards")):
             silent = now - self._heard.get(source, now)
             if silent > _OLD_S:
-                part.set_class(True, "-stale")
+                part.set_old(True)
                 self.tell_note(source, f"{what}: no answer for {figures.coarse(silent)}, what stands here is old")
 
     # --- drawing

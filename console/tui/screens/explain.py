@@ -81,10 +81,10 @@ class Explain(ModalScreen[None]):
 
     def _point(self, field: Field | None) -> None:
         if self._at is not None:
-            self._at.set_class(False, "-pointed")
+            self._at.point(False)
         self._at = field
         if field is not None:
-            field.set_class(True, "-pointed")
+            field.point(True)
             self.tell()
 
     def action_move(self, right: int, down: int) -> None:

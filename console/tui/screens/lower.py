@@ -52,7 +52,8 @@ class Lower(Container):
     def compose(self) -> ComposeResult:
         yield self._presets
         yield self._run_panel
-        yield self._graphs
+        if self._roomy:
+            yield self._graphs
         yield self._log_panel
 
     # --- what stands there
@@ -134,7 +135,7 @@ class Lower(Container):
             return "presets" if self.has_class("-run") else "run"
         if self.screen.has_class("-high"):
             return ""
-        return "log" if self.has_class("-graphs") else "graphs"
+        return "log pane" if self.has_class("-graphs") else "graphs"
 
     def other_half(self) -> None:
         """What is hidden where not all fits."""
@@ -156,6 +157,9 @@ class Lower(Container):
 
     def on_resize(self, _: Resize) -> None:
         """Panels fold or unfold; their texts are cut anew once they have their size."""
+        if self._roomy and not self._graphs.is_attached:
+            # A small terminal never shows them, and does without a dozen widgets.
+            self.mount(self._graphs, before=self._log_panel)
         self._run_panel.join("┬" if self._roomy else "")
         self._log_panel.join("" if self._roomy else "┬")
         self.call_after_refresh(self.draw)

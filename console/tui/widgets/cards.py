@@ -23,7 +23,7 @@ class CardRow(Form):
     def tell(self, sample: GpuSample) -> None:
         """Its figures, or why there are none."""
         self.use_other(sample.problem is not None)
-        wide = self.size.width >= 120
+        wide = (self.size.width or self.app.size.width) >= 120
         bar = self["bar"].place
         for name, text, tone in figures.card(sample, bar=bar.width if bar else 0, wide=wide):
             self.show(name, text, tone)
@@ -40,15 +40,18 @@ class Cards(Vertical):
         """One a card."""
 
     def compose(self) -> ComposeResult:
+        # Before the first look.
+        for i, row in enumerate(self.rows):
+            row.tell(GpuSample(index=i))
+        self._rule.show("title", "cards", "title")
         yield self._rule
         yield self._none
         yield from self.rows
 
-    def on_mount(self) -> None:
-        """Before the first look."""
-        for i, row in enumerate(self.rows):
-            row.tell(GpuSample(index=i))
-        self._rule.show("title", "cards", "title")
+    def set_old(self, old: bool) -> None:
+        """Mark all figures as no longer true, or as fresh again."""
+        for row in self.rows:
+            row.set_old(old)
 
     def tell(self, report: GpuReport) -> None:
         """Show a look at the cards."""

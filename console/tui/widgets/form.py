@@ -1,97 +1,64 @@
-"""A form: a drawing that never changes, and small fields over it that do."""
+"""A form: a drawing that never changes, and values over it that do."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import ClassVar
 
 from rich.segment import Segment
-from textual.app import ComposeResult
 from textual.events import Resize
-from textual.geometry import NULL_OFFSET, NULL_SPACING, Region, Size
-from textual.layout import ArrangeResult, Layout, WidgetPlacement
-from textual.reactive import reactive
+from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
+from console.tui.tones import POINTED, tones
 from console.tui.widgets.drawing import Drawing, Place, in_rule, widest
 
 _LINES = re.compile(r"[─│┬┴┼├┤]+")
-TONES = ("dim", "good", "warn", "bad", "strong", "title", "badge")
 
 
-class Field(Widget):
-    """One value at one place. The reactive is the printed text: equal text is no repaint and no byte."""
+class Field:
+    """One value at one place of a form; no widget: a dashboard has eighty."""
 
-    text: reactive[str] = reactive("", init=False)
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name=name)
+    def __init__(self, form: Form, name: str) -> None:
+        self._form = form
+        self.name = name
         self.place: Place | None = None
-        self._tone = ""
+        self.text = ""
+        self.tone = ""
+        """What the value means; nothing, or a word of `console.tui.tones`."""
+        self.pointed = False
 
     @property
-    def tone(self) -> str:
-        """What the value means: one of `TONES`, or nothing."""
-        return self._tone
+    def region(self) -> Region:
+        """Where it is on the screen."""
+        place = self.place or Place(0, 0, 0, left=True, ruled=False)
+        return Region(self._form.region.x + place.x, self._form.region.y + place.y, place.width, 1)
 
-    @tone.setter
-    def tone(self, tone: str) -> None:
-        if tone != self._tone:
-            self.set_class(False, f"-{self._tone}")
-            self.set_class(bool(tone), f"-{tone}")
-            self._tone = tone
-
-    def render_line(self, y: int) -> Strip:  # noqa: ARG002
-        """The text, exactly as wide as its place; past `render`, since a busy screen has dozens of these."""
-        text = self.place.fit(self.text) if self.place else self.text
-        return Strip([Segment(text, self.visual_style.rich_style)], len(text))
-
-
-class _AtPlaces(Layout):
-    """Puts every field where the form's drawing has it."""
-
-    name = "places"
-
-    def arrange(self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True) -> ArrangeResult:  # noqa: ARG002
-        return [
-            WidgetPlacement(Region(place.x, place.y, place.width, 1), NULL_OFFSET, NULL_SPACING, child)
-            for child in children
-            if isinstance(child, Field) and (place := child.place) is not None
-        ]
-
-
-_LAYOUT = _AtPlaces()
+    def point(self, pointed: bool) -> None:
+        """Make it stand out, or not any more."""
+        self.pointed = pointed
+        self._form.repaint(self)
 
 
 class Form(Widget):
-    """A drawing with its fields; of several drawings it takes the widest that fits.
+    """A drawing with its values; of several drawings it takes the widest that fits.
 
-    Narrow fields keep a changed value cheap: Textual sends a changed widget whole, so a value of nine cells is nine
-    cells on the line, not the row in which it stands.
+    A value that changes repaints its own cells, and equal text nothing.
     """
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"form--line", "form--title", "form--label"}
 
     def __init__(self, drawings: Sequence[Drawing], *, id: str, other: Sequence[Drawing] = ()) -> None:
         super().__init__(id=id)
         self._sets = (drawings, other)
         self._drawings = drawings
         self._drawing = drawings[0]
-        self._fields = {name: Field(name) for drawing in (*drawings, *other) for name in drawing.places}
+        self._old = False
+        self._fields = {name: Field(self, name) for drawing in (*drawings, *other) for name in drawing.places}
         self._place()
 
-    @property
-    def layout(self) -> Layout:
-        """The drawing decides, not the stylesheet."""
-        return _LAYOUT
-
-    def compose(self) -> ComposeResult:
-        # Forms are as wide as the screen: taking the right drawing now spares a second layout and its repaint.
-        self._drawing = widest(self._drawings, self.app.size.width)
-        self._place()
-        yield from self._fields.values()
+    def on_mount(self) -> None:
+        """Forms are as wide as the screen: taking the right drawing now spares a second layout and its repaint."""
+        self._fit(0)
 
     @property
     def shown(self) -> list[Field]:
@@ -104,8 +71,25 @@ class Form(Widget):
     def show(self, name: str, text: str, tone: str = "") -> None:
         """Print a value; what the current drawing has no place for is kept for the next one."""
         field = self._fields[name]
-        field.text = text
-        field.tone = tone
+        if (field.text, field.tone) != (text, tone):
+            field.text, field.tone = text, tone
+            self.repaint(field)
+
+    def repaint(self, field: Field) -> None:
+        """The cells of one value."""
+        if place := field.place:
+            self.refresh(Region(place.x, place.y, place.width, 1))
+
+    @property
+    def old(self) -> bool:
+        """Whether the values are marked as no longer true."""
+        return self._old
+
+    def set_old(self, old: bool) -> None:
+        """Mark all values as no longer true, or as fresh again."""
+        if old != self._old:
+            self._old = old
+            self.refresh()
 
     def use_other(self, other: bool) -> None:
         """Show the second set of drawings instead of the first."""
@@ -126,22 +110,42 @@ class Form(Widget):
         if drawing is not self._drawing:
             self._drawing = drawing
             self._place()
-            # Textual keeps arrangements by size, and knows nothing of drawings.
-            self._clear_arrangement_cache()
             self.refresh(layout=True)
 
     def _place(self) -> None:
         for name, field in self._fields.items():
             field.place = self._drawing.places.get(name)
-            field.display = field.place is not None
+        rows: dict[int, list[tuple[Place, Field]]] = {}
+        for field in self._fields.values():
+            if field.place:
+                rows.setdefault(field.place.y, []).append((field.place, field))
+        self._rows = {y: sorted(row, key=lambda one: one[0].x) for y, row in rows.items()}
 
     def render_line(self, y: int) -> Strip:
-        """A line of the drawing: rules and bars, titles in rules, labels elsewhere."""
-        text = self._drawing.line(y, self.size.width)
-        line, title, label = (self.get_visual_style(f"form--{part}").rich_style for part in ("line", "title", "label"))
-        segments, at = [], 0
-        for found in _LINES.finditer(text):
-            words = title if in_rule(text[:at]) else label
-            segments += [Segment(text[at : found.start()], words), Segment(found[0], line)]
+        """A line of the drawing with the values in it."""
+        width = self.size.width
+        text = self._drawing.line(y, width)
+        styles = tones(self.app.theme)
+        segments: list[Segment] = []
+        at = 0
+        for place, field in self._rows.get(y, ()):
+            segments += self._fixed(text, at, place.x)
+            tone = "old" if self._old else field.tone
+            style = styles[tone] + POINTED if field.pointed else styles[tone]
+            segments.append(Segment(place.fit(field.text), style))
+            at = place.x + place.width
+        segments += self._fixed(text, at, width)
+        return Strip(segments, width).crop(0, width)
+
+    def _fixed(self, text: str, start: int, stop: int) -> list[Segment]:
+        """A part of the drawing: rules and bars, titles in rules, labels elsewhere."""
+        styles = tones(self.app.theme)
+        segments: list[Segment] = []
+        at = start
+        for found in _LINES.finditer(text, start, stop):
+            words = styles["title" if in_rule(text[:at]) else "label"]
+            segments += [Segment(text[at : found.start()], words), Segment(found[0], styles["line"])]
             at = found.end()
-        return Strip([*segments, Segment(text[at:], title if in_rule(text[:at]) else label)], self.size.width)
+        if at < stop:
+            segments.append(Segment(text[at:stop], styles["title" if in_rule(text[:at]) else "label"]))
+        return [segment for segment in segments if segment.text]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Region
@@ -12,6 +10,7 @@ from textual.widget import Widget
 
 from console import units
 from console.tui.graphs import Picture, eighths
+from console.tui.tones import tones
 
 _RISING = " ▁▂▃▄▅▆▇█"
 _REVERSE = Style(reverse=True)
@@ -19,8 +18,6 @@ _REVERSE = Style(reverse=True)
 
 class Graph(Widget):
     """A title and bars below it; with a second series the bars stand and hang from the middle."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"graph--title", "graph--up", "graph--down"}
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,25 +49,25 @@ class Graph(Widget):
         width, picture = self.size.width, self._picture
         if y == 0:
             text = units.clip(picture.title, width).ljust(width)
-            return Strip([Segment(text, self.get_visual_style("graph--title").rich_style)], width)
+            return Strip([Segment(text, tones(self.app.theme)["dim"])], width)
         rows = self.size.height - 1
         if picture.down is None:
             text = _standing(eighths(picture.up, picture.top, rows), rows - y)
-            return self._row(text, "graph--up")
+            return self._row(text, "up")
         upper = (rows + 1) // 2
         if y <= upper:
-            return self._row(_standing(eighths(picture.up, picture.top, upper), upper - y), "graph--up")
+            return self._row(_standing(eighths(picture.up, picture.top, upper), upper - y), "up")
         lower = rows - upper
         return self._hanging(eighths(picture.down, picture.top, max(1, lower)), y - upper - 1)
 
     def _row(self, text: str, part: str) -> Strip:
         width = self.size.width
-        return Strip([Segment(text[:width].ljust(width), self.get_visual_style(part).rich_style)], width)
+        return Strip([Segment(text[:width].ljust(width), tones(self.app.theme)[part])], width)
 
     def _hanging(self, heights: tuple[int | None, ...], above: int) -> Strip:
         """Bars that hang down. There are no signs for these in most fonts: the rest of the cell is drawn, reversed."""
         width = self.size.width
-        style = self.get_visual_style("graph--down").rich_style
+        style = tones(self.app.theme)["down"]
         reversed_style = style + _REVERSE
         segments = []
         for height in heights[:width]:

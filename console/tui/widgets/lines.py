@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -11,8 +10,10 @@ from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
+from console.tui.tones import tones
+
 Span = tuple[str, str]
-"""Text and its tone: `dim`, `good`, `warn`, `bad`, `strong`, `title`, `line`, `chosen`, or nothing."""
+"""Text and its tone: a word of `console.tui.tones`, or nothing."""
 Line = tuple[Span, ...]
 
 
@@ -28,10 +29,6 @@ def ruled(title: str, width: int) -> Line:
 
 class Lines(Widget):
     """A block of lines, cut at its edges; the same line again costs nothing."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"lines--{tone}" for tone in ("dim", "good", "warn", "bad", "strong", "title", "line", "chosen", "badge")
-    }
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
@@ -63,13 +60,12 @@ class Lines(Widget):
     def render_line(self, y: int) -> Strip:
         """One row, padded or cut to the width."""
         width = self.size.width
-        base = self.visual_style.rich_style
+        styles = tones(self.app.theme)
         segments, left = [], width
         for text, tone in self._lines[y] if y < len(self._lines) else ():
-            style = self.get_visual_style(f"lines--{tone}").rich_style if tone else base
             if cell_len(text) > left:
                 text = set_cell_size(text, max(0, left - 1)) + "…" if left else ""
             left -= cell_len(text)
-            segments.append(Segment(text, style))
-        segments.append(Segment(" " * left, base))
+            segments.append(Segment(text, styles[tone]))
+        segments.append(Segment(" " * left, styles[""]))
         return Strip(segments, width)

@@ -1,0 +1,94 @@
+"""An A/B run on the dashboard, at 80x24 and at 120x40."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from console.lab.view import RunView, read_run
+from console.tui.messages import RunSeen
+from tests.tui.fakes import (
+    READY,
+    FakeServer,
+    House,
+    shows,
+    until,
+)
+from tests.tui.test_screen import app_of, sizes, whole_width
+from tests.unit.lab_runs import Speed, make_run, whole_run
+
+
+def running() -> RunView:
+    made = make_run("mtp", rounds=2)
+    made.boot(made.plan.boots()[0], Speed())
+    with made.journal() as journal:
+        journal.add("boot-start", n=2, arm="on", round=1, port=1)
+        journal.add("step", n=2, text="decode 2/3")
+    return replace(
+        read_run(made.folder),
+        state="running",
+        verdict=None,
+        step="round 1/2 · on · decode 2/3",
+        eta_s=90.0,
+        elapsed_s=61.0,
+    )
+
+
+@sizes
+async def test_a_run_comes_into_view_with_step_progress_and_eta(size: tuple[int, int]) -> None:
+    async with House(FakeServer(READY)).app().run_test(size=size) as pilot:
+        await shows(pilot, "● ready")
+        run = running()
+        app_of(pilot).dashboard.post_message(RunSeen(run, live=True))
+        text = await shows(
+            pilot, "A/B MTP · small", "round 1/2 · on · decode 2/3", "about 2 min left", "1 min so far", "✓on  ▸off"
+        )
+        assert f"{run.progress * 100:3.0f} %" in text
+        assert "stop run" in text
+        whole_width(text, size)
+
+
+async def test_a_run_whose_folder_is_seen_before_its_process_comes_into_view_once() -> None:
+    async with House(FakeServer(READY)).app().run_test(size=(80, 24)) as pilot:
+        await shows(pilot, "● ready")
+        run = running()
+        dashboard = app_of(pilot).dashboard
+        dashboard.post_message(RunSeen(run, live=False))
+        await until(pilot, lambda: dashboard.lower.run is not None)
+        await shows(pilot, "─ presets")
+        dashboard.post_message(RunSeen(run, live=True))
+        await shows(pilot, "round 1/2 · on · decode 2/3")
+        await pilot.press("tab")
+        again = replace(run, step="round 1/2 · on · decode 3/3")
+        dashboard.post_message(RunSeen(again, live=True))
+        await until(pilot, lambda: dashboard.lower.run is again)
+        await shows(pilot, "─ presets")
+
+
+@sizes
+async def test_a_verdict_has_its_sentence_its_ratios_with_intervals_and_the_offer(size: tuple[int, int]) -> None:
+    run = read_run(whole_run("mtp").folder)
+    assert run.verdict is not None
+    assert run.verdict.overall == "adopt"
+    async with House(FakeServer(READY)).app().run_test(size=size) as pilot:
+        await shows(pilot, "● ready")
+        app = app_of(pilot)
+        app.dashboard.post_message(RunSeen(run, live=False))
+        await until(pilot, lambda: app.situation.winner == (run.id, "on"))
+        if size[0] < 120:
+            await pilot.press("tab")
+        pair = run.metrics["decode.tpot_s"].compare[0]
+        assert pair.ratio is not None
+        assert pair.lo is not None
+        change, low = f"{(pair.ratio - 1) * 100:+.1f} %", f"[{(pair.lo - 1) * 100:+.1f}, "
+        text = await shows(
+            pilot, "✓ adopt on: decode.tpot_s", "o writes arm on as a new preset", change, low, "▲ better"
+        )
+        whole_width(text, size)
+
+
+async def test_a_run_of_three_arms_names_arm_and_base_of_each_row() -> None:
+    run = read_run(whole_run("chunk", arms=["512", "1024", "2048"]).folder)
+    async with House(FakeServer(READY)).app().run_test(size=(120, 40)) as pilot:
+        app_of(pilot).dashboard.post_message(RunSeen(run, live=False))
+        text = await shows(pilot, "vs 512", "decode.tpot_s         1024", "decode.tpot_s         2048")
+        whole_width(text, (120, 40))
