@@ -18,6 +18,13 @@ import psutil
 COMMAND = (sys.executable, "-P", "-m", "console")
 
 
+def home_of_the_command() -> Path:
+    """Where the console that `COMMAND` runs comes from: an environment may have another checkout installed."""
+    words = [sys.executable, "-P", "-c", "import console; print(console.__file__)"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd="/")
+    return Path(done.stdout.strip()).resolve().parent.parent
+
+
 @dataclass(frozen=True)
 class Result:
     """How a call ended."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
+from tests.console_process import home_of_the_command
 from tests.engine.fault_bench import NOTHING, Bench, Row
 from tests.engine.fault_rows import ROWS
-from tests.engine.fault_table import main, markdown, problems, run
+from tests.engine.fault_table import ROOT, main, markdown, problems, run
 from tests.engine.install import Engine
 
 
@@ -44,6 +47,14 @@ def test_a_row_that_breaks_off_is_told_and_the_others_go_on(tmp_path: Path) -> N
     assert table[-3].startswith("| it breaks off | **FAILS** AssertionError")
     assert "**FAILS**" not in table[-2] + table[-1]
     assert bench.console.processes() == []
+
+
+def test_a_table_tells_of_the_checkout_that_it_names(capsys: pytest.CaptureFixture[str]) -> None:
+    assert home_of_the_command() == ROOT
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tests.engine.fault_table.ROOT", Path("/elsewhere"))
+        assert main(["pid-reused"]) == 2
+    assert "the table would name the commit of /elsewhere" in capsys.readouterr().err
 
 
 def test_rows_have_names_of_their_own_and_a_wrong_one_is_said() -> None:

@@ -18,11 +18,13 @@ from typing import Any
 from console.endpoint import Endpoint
 from console.lab.acts import Stage
 from console.lab.client import Target
-from console.lab.jobs import Act, Job
+from console.lab.folder import LAB_RECORD
+from console.lab.jobs import GREEDY, Act, Job
 from console.lab.student import t_factor
 from console.lab.trace import Trace
 from console.paths import APP, Paths
 from console.server.life import Server
+from console.server.state import read_server
 from tests.console_process import Console, wait_until, write_preset
 from tests.engine import truth
 from tests.engine.conftest import preset_text
@@ -90,7 +92,10 @@ def killed_three_times(site: Site) -> str:
     plan = (site.paths.run(run_id) / "plan.json").read_bytes()
     for boot, event in ((1, "boot-start"), (2, "warm"), (3, "request")):
         site.until(run_id, boot, event)
-        os.kill(json.loads((site.paths.run(run_id) / "lab.json").read_text())["child"]["pid"], signal.SIGKILL)
+        record, _ = read_server(site.paths.run(run_id) / LAB_RECORD)
+        assert record is not None
+        assert record.child is not None
+        os.kill(record.child.pid, signal.SIGKILL)
         wait_until(lambda: site.state_of(run_id) == "interrupted", timeout=120, every=0.5)
         wait_until(lambda: not site.console.processes(), timeout=120, every=0.5)
         site.console("ab", "resume", run_id, "--no-wait", timeout=120)
@@ -207,7 +212,7 @@ def _prompts(seed: int, count: int) -> list[str]:
 
 def _ours(endpoint: Endpoint, prompts: list[str], streams: int, answer: int) -> dict[str, float]:
     jobs = tuple(
-        Job("concurrent", "session", str(i), ({"role": "user", "content": text},), None, answer, str(i))
+        Job("decode", GREEDY, str(i), ({"role": "user", "content": text},), None, answer, str(i))
         for i, text in enumerate(prompts)
     )
     begun = time.monotonic()
@@ -224,18 +229,20 @@ def _ours(endpoint: Endpoint, prompts: list[str], streams: int, answer: int) -> 
 
 def _theirs(engine: Engine, endpoint: Endpoint, prompts: list[str], streams: int, answer: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder) / "prompts.jsonl"
-        data.write_text("".join(json.dumps({"prompt": text}) + "\n" for text in prompts))
+        # Of its ways to be given prompts the one that needs no further package.
+        data = Path(folder) / "prompts.json"
+        data.write_text(json.dumps([{"conversations": [{"value": text}, {"value": text}]} for text in prompts]))
         words = [
             *(str(engine.vllm), "bench", "serve", "--backend", "openai-chat", "--endpoint", "/v1/chat/completions"),
             *("--base-url", endpoint.url, "--model", "tiny", "--tokenizer", str(engine.model)),
-            *("--dataset-name", "custom", "--dataset-path", str(data), "--skip-chat-template", "--disable-shuffle"),
-            *("--custom-output-len", str(answer), "--num-prompts", str(len(prompts)), "--ignore-eos"),
+            *("--dataset-name", "sharegpt", "--dataset-path", str(data), "--disable-shuffle"),
+            *("--sharegpt-output-len", str(answer), "--num-prompts", str(len(prompts)), "--ignore-eos"),
             *("--max-concurrency", str(streams), "--temperature", "0", "--save-result"),
             *("--result-dir", folder, "--result-filename", "result.json"),
         ]
         env = os.environ | {"VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1", "VLLM_CPU_CI_ENV": "1"}
-        subprocess.run(words, env=env, capture_output=True, check=True, timeout=600)
+        done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=600)
+        assert done.returncode == 0, f"vllm bench serve ended with {done.returncode}: {done.stderr[-2000:]}"
         said = json.loads((Path(folder) / "result.json").read_text())
     assert said["completed"] == len(prompts), said
     assert said["total_output_tokens"] == len(prompts) * answer, said["total_output_tokens"]

@@ -134,7 +134,7 @@ class Document:
         except Exception as error:  # noqa: BLE001 - a part that fails is a result of the table
             traceback.print_exc(file=sys.stderr)
             said = str(error).strip() or "an assertion did not hold"
-            self.failures.append(f"{part}: {type(error).__name__}: {said.splitlines()[0]}")
+            self.failures.append(f"{part}: {type(error).__name__}: {units.clip(said.splitlines()[0], 200)}")
             self.lines += [f"## {part}: FAILED", "", "```", *said.splitlines()[:20], "```", ""]
             clean(site)
         self.took.append(f"{part} {units.duration(time.monotonic() - begun)}")

@@ -26,6 +26,8 @@ args:
   max-num-batched-tokens: 1024
   enable-prompt-tokens-details: true
   enable-prefix-caching: {prefix}
+  # A tiny random model that draws its words accepts next to no draft; greedy ones it does.
+  override-generation-config: {{temperature: 0}}
 env:
   VLLM_CPU_KVCACHE_SPACE: "1"
   VLLM_CPU_OMP_THREADS_BIND: nobind

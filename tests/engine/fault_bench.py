@@ -187,7 +187,7 @@ class Bench:
             return self._carry_out(row)
         except (AssertionError, OSError, LookupError, ValueError, psutil.Error, subprocess.SubprocessError) as error:
             why = self._plain(f"{type(error).__name__}: {error}")
-            left = self._left()
+            left = self._left(within_s=0)
             self._clear()
             return Outcome("FAILED", left, failure=why)
 
@@ -221,8 +221,8 @@ class Bench:
         """`up` of what runs already."""
         return self.console("up", str(self.server()["preset"]), timeout=_UP_S).err
 
-    def _left(self) -> str:
-        end = time.monotonic() + _GONE_S
+    def _left(self, within_s: float = _GONE_S) -> str:
+        end = time.monotonic() + within_s
         while (processes := self.console.processes()) and time.monotonic() < end:
             time.sleep(0.2)
         return NOTHING if not processes else ", ".join(process.name() for process in processes)

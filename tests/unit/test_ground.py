@@ -33,6 +33,7 @@ from console.series import Series
         (units.percent(None), "n/a"),
         (units.count(883_011), "883K"),
         (units.count(1600), "1,600"),
+        (units.duration(8.4), "8 s"),
         (units.duration(125), "2m05s"),
         (units.took(5.84), "5.8 s"),
         (units.took(125), "2m05s"),

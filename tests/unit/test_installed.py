@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from console.presets import Preset, argv
+from console.errors import UsageError
+from console.presets import Preset, apply_overrides, argv
 from console.presets.buckets import BUCKETS, FLAG, measured
 from console.presets.installed import Installed, flags, installed, parse_help, takes
 
@@ -58,6 +59,19 @@ def test_the_installation_beside_the_command(tmp_path: Path) -> None:
     assert takes(found, FLAG)
     assert not takes(found, "custom-histogram")
     assert installed(preset("/no/such/vllm")) is None
+
+
+def test_a_flag_on_the_command_line_is_held_against_the_installed_vllm(tmp_path: Path) -> None:
+    """One that only this version has is taken, whichever of its parsers has it; a slip is none of vLLM's business."""
+    command = make_vllm(tmp_path)
+    server = tmp_path / "lib/python3.11/site-packages/vllm/entrypoints/openai/cli_args.py"
+    server.parent.mkdir(parents=True)
+    server.write_text("class FrontendArgs:\n    brand_new_route: bool = False\n")
+    fresh = preset(command)
+    assert apply_overrides(fresh, {"brand-new-route": True}).args["brand-new-route"] is True
+    with pytest.raises(UsageError) as caught:
+        apply_overrides(fresh, {"foo": 1})
+    assert "vLLM 9.9.9 has no flag --foo" in caught.value.why
 
 
 def test_a_command_that_is_no_python_environment(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ import pytest
 
 from console.lint import Ground, Weight, lint
 from console.lint.check import memory_plan
-from console.memory import MemoryPlan
+from console.memory import MemoryPlan, plan, read_shape
 from console.paths import data
 from console.presets import Preset, ServerOptions, load_catalog
-from console.presets.values import value_problem
+from console.presets.values import plain, value_problem
+from tests.unit.test_memory import LARGE
 
 GOOD: dict[str, Any] = {
     "tensor-parallel-size": 2,
@@ -140,7 +141,29 @@ def test_shipped_presets_have_nothing_bad() -> None:
         assert all(finding.weight is Weight.INFO for finding in lint(preset, Ground())), preset.name
 
 
+def test_shipped_presets_fit_the_cards_they_are_for() -> None:
+    for preset in load_catalog([data("presets")]).presets.values():
+        if preset.name.startswith("qwen"):
+            found = plan(read_shape(LARGE), plain(preset.args))
+            assert found.concurrency is not None
+            assert found.concurrency >= 1
+            heavy = [one for one in lint(preset, Ground("0.27.1", None, found, True)) if one.weight is not Weight.INFO]
+            assert heavy == [], preset.name
+
+
+def test_a_limit_that_a_cold_start_does_not_keep() -> None:
+    assert rules({}, server=ServerOptions(ready_timeout=300)) == {"ready-timeout-short": Weight.LOOK}
+    assert rules({}, Ground(hybrid=False), server=ServerOptions(ready_timeout=300)) == {}
+    cpu = NET | {"VLLM_CPU_KVCACHE_SPACE": "1"}
+    assert rules({}, server=ServerOptions(ready_timeout=300), env=cpu) == {}
+
+
+def test_what_mtp_takes_is_told() -> None:
+    found = lint(Preset("p", "Qwen3.8", args=GOOD | {"speculative-config": MTP, "async-scheduling": False}), Ground())
+    assert "mtp-and-prefix" in {one.rule for one in found if one.weight is Weight.INFO}
+
+
 def test_no_files_no_plan() -> None:
-    plan, hybrid, why = memory_plan(Preset("p", "m"), None)
-    assert (plan, hybrid) == (None, None)
+    found, hybrid, why = memory_plan(Preset("p", "m"), None)
+    assert (found, hybrid) == (None, None)
     assert "config.json" in (why or "")

@@ -53,6 +53,15 @@ def test_the_first_minute_is_imports() -> None:
     assert "Python imports vLLM" in (said(BANNER) or "")
 
 
+def test_a_start_that_a_signal_half_reached_is_called_stuck_after_three_minutes() -> None:
+    """vLLM may swallow a SIGTERM while it makes its engine's process: both then wait for each other for ever."""
+    assert diagnose([BANNER], alive=True, silent_s=170) is None
+    stuck = diagnose([BANNER], alive=True, silent_s=181)
+    assert stuck is not None
+    assert (stuck.cause, stuck.phase) == ("engine-stalled", Phase.START)
+    assert "SIGTERM" in stuck.fix
+
+
 def test_nothing_is_said_where_nothing_starts() -> None:
     assert said(*read_log("real/tp2-mtp-ok.log")) is None
 
