@@ -2,8 +2,8 @@
 
 python -m tests.bench.picture [FOLDER]      about three minutes; default assets/
 
-`console.svg`: the dashboard while an A/B run is going on. `small.svg`: the same at 80x24. `verdict.svg`: the run when
-it has ended. No screen that names the folders of the machine: pictures are published.
+`console.svg`: the dashboard while an A/B run is going on. `small.svg`: the same at 80x24. `verdict.svg`: its end.
+No screen that names the folders of the machine is taken: pictures are published.
 """
 
 from __future__ import annotations
