@@ -54,6 +54,8 @@ class Prospect:
     def _vllm(self) -> str:
         if self.vllm is None:
             return "vLLM: there is no such command on PATH or beside this console"
+        if self.vllm.stand_in:
+            return "vLLM: none, this preset starts the stand-in engine"
         return f"vLLM: {self.vllm.command[0]}, version {self.vllm.version or units.NA}"
 
     def _model(self) -> str:

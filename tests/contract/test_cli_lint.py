@@ -78,3 +78,8 @@ def test_show_tells_the_plan_and_the_buckets_that_the_server_gets(console: Conso
     assert f"--{FLAG}" in whole["argv"]
     assert FLAG not in console("show", "p", "--set", f"{FLAG}={{}}").out
     assert "don't know" in console("show", "qwen3.8-27b-nvfp4-100k").out
+
+
+def test_a_demo_starts_no_vllm_and_says_so(console: Console) -> None:
+    shown = console("--demo", "show", "tiny-cpu")
+    assert "vLLM: none, this preset starts the stand-in engine" in shown.out + shown.err
