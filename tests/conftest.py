@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.console_process import PORT_VARIABLE, QUIET_PORT
 from tests.engine.install import Engine, engine
 
 # CI tries the same cases every time: what it finds must be the change's, not the dice's.
@@ -61,6 +62,7 @@ def own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
         monkeypatch.setenv(f"XDG_{kind.upper()}_HOME", str(home / kind))
     for name in (*_OURS, *_PROXIES, *(proxy.lower() for proxy in _PROXIES), "VLLM_API_KEY"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(PORT_VARIABLE, QUIET_PORT)
     return home
 
 

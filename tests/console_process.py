@@ -16,6 +16,10 @@ from typing import Any
 import psutil
 
 COMMAND = (sys.executable, "-P", "-m", "console")
+PORT_VARIABLE = "QWEN_CONSOLE_PORT"
+"""The port of the shipped presets, where it is not to be 8000."""
+QUIET_PORT = "1"
+"""Nobody listens there: a server that somebody runs on 8000 is neither seen nor asked anything by a test."""
 
 
 def home_of_the_command() -> Path:
@@ -55,7 +59,7 @@ class Console:
 
     def environment(self) -> dict[str, str]:
         """The process's environment."""
-        return os.environ | self.env
+        return {PORT_VARIABLE: QUIET_PORT} | os.environ | self.env
 
     def __call__(self, *words: str, code: int | None = 0, timeout: float = 600) -> Result:
         """Run to the end; `code` is the exit code that is expected (`None`: any)."""

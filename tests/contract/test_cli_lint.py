@@ -83,3 +83,8 @@ def test_show_tells_the_plan_and_the_buckets_that_the_server_gets(console: Conso
 def test_a_demo_starts_no_vllm_and_says_so(console: Console) -> None:
     shown = console("--demo", "show", "tiny-cpu")
     assert "vLLM: none, this preset starts the stand-in engine" in shown.out + shown.err
+
+
+def test_the_shipped_presets_take_their_port_from_the_environment(console: Console) -> None:
+    other = Console(console.env | {"QWEN_CONSOLE_PORT": "9001"})
+    assert "--port 9001" in other("show", "qwen3.8-27b-nvfp4-100k").out
