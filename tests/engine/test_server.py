@@ -123,7 +123,8 @@ def test_a_console_killed_during_a_start_and_while_ready_loses_nothing(
 def test_stopping_in_the_middle_of_a_start_is_whole(console: Console, make_preset: PresetMaker) -> None:
     name = make_preset("plain", prefix=False)
     console("up", name, "--no-wait")
-    wait_until(lambda: console.status()["server"]["phase"] == "load", timeout=120)
+    # A look takes longer than a phase on a busy machine: any phase from loading on is the middle.
+    wait_until(lambda: console.status()["server"]["phase"] not in (None, "download", "start"), timeout=120)
     console("down")
     assert console.state == "stopped"
     assert console.processes() == []
