@@ -11,7 +11,6 @@ import argparse
 import math
 import os
 import platform
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +20,7 @@ from pathlib import Path
 from statistics import fmean
 
 from console import __version__
+from tests.bench.document import commit, hand_in, listed
 from tests.bench.process_trials import through_processes
 from tests.bench.trials import (
     JUDGED,
@@ -176,12 +176,6 @@ class Report:
             self.failures.append(text)
 
 
-def commit() -> str:
-    """What is checked out, and whether something was changed since."""
-    done = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
-
-
 def head(args: argparse.Namespace, seconds: float) -> list[str]:
     """What the document says before its tables."""
     return [
@@ -222,22 +216,15 @@ def main() -> int:
         report.setting(title, Bank(trials(noise, args.experiments, args.seed, args.workers)), fresh)
     if args.runs:
         report.lines += ["## Through real processes", "", through_processes(args.runs).text, ""]
-    held = [f"- {text}" for text in report.failures] or ["- everything is within its limits"]
+    held = listed(report.failures, "everything is within its limits")
     cells = 3 * len(CELLS) * len(JUDGED)
-    again = [f"- {text}" for text in report.seen_again] or ["- none"]
+    again = listed(report.seen_again, "none")
     note = (
         f"Of {cells} cells a true 5 % puts about {cells // 100} beyond their limit by chance; each is decided by fresh"
     )
     lines = [*head(args, time.monotonic() - begun), *report.lines, "## Looked at again", "", note, "experiments:", ""]
     lines += [*again, "", "## Outside the limits", "", *held]
-    text = "\n".join(lines) + "\n"
-    if args.out:
-        args.out.write_text(text, encoding="utf-8")
-    else:
-        print(text, end="")
-    for failure in report.failures:
-        print(f"outside the limits: {failure}", file=sys.stderr)
-    return 1 if report.failures else 0
+    return hand_in(lines, args.out, report.failures, "outside the limits:")
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ from statistics import fmean, median
 from typing import Any
 
 from console import __version__
-from tests.bench.calibration import commit
 from tests.bench.client_cases import CASES, Case, log_of, ms, problems, serving, told
+from tests.bench.document import commit, hand_in, listed
 from tests.engine.install import Engine, engine
 
 Json = dict[str, Any]
@@ -239,15 +239,9 @@ def main() -> int:
     top = head(args, table.place)
     table.loads(args.repeats)
     table.cases()
-    held = [f"- {text}" for text in table.failures] or ["- everything is within its limits"]
-    text = "\n".join([*top, *table.lines, "## Outside the limits", "", *held]) + "\n"
-    if args.out:
-        args.out.write_text(text, encoding="utf-8")
-    else:
-        print(text, end="")
-    for failure in table.failures:
-        print(f"outside the limits: {failure}", file=sys.stderr)
-    return 1 if table.failures else 0
+    held = listed(table.failures, "everything is within its limits")
+    lines = [*top, *table.lines, "## Outside the limits", "", *held]
+    return hand_in(lines, args.out, table.failures, "outside the limits:")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ figure is off, 0 otherwise. Takes about five minutes; needs the engine of `pytho
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
 import threading
@@ -19,15 +18,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from console import __version__, units
-from console.endpoint import Endpoint
+from console.endpoint import Endpoint, free_port
 from console.metrics.feed import WINDOW_S, Feed
 from console.metrics.reading import Distribution, Reading
+from tests.bench.document import ROOT, commit
 from tests.console_process import Console, write_preset
 from tests.engine import truth
-from tests.engine.conftest import _PRESET, free_port
+from tests.engine.conftest import _PRESET
 from tests.engine.install import engine
 
-ROOT = Path(__file__).resolve().parents[2]
 DOC = ROOT / "docs" / "numbers.md"
 PHASE_S = WINDOW_S + 12
 _EDGE_S = 0.06
@@ -262,13 +261,10 @@ def measure(folder: Path) -> dict[str, list[Row]]:
 
 def document(found: dict[str, list[Row]], vllm: str) -> str:
     """The page of the documentation."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout.strip()
     lines = [
         "# The figures against the truth",
         "",
-        f"Made by `python -m tests.bench.truth_table` on {datetime.now(UTC):%Y-%m-%d}, commit {commit or 'unknown'}: "
+        f"Made by `python -m tests.bench.truth_table` on {datetime.now(UTC):%Y-%m-%d}, commit {commit()}: "
         f"qwen-console {__version__}, vLLM {vllm} (CPU build, TP 2, a tiny hybrid model).",
         "",
         "A client that stamps every chunk asks again and again; the console reads `/metrics` once a second. Each row",

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench.document import ROOT
 from tests.console_process import home_of_the_command
 from tests.engine.fault_bench import NOTHING, Bench, Row
 from tests.engine.fault_rows import ROWS
-from tests.engine.fault_table import ROOT, main, markdown, problems, run
+from tests.engine.fault_table import main, markdown, problems, run
 from tests.engine.install import Engine
 
 

@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from console import __version__, units
-from tests.bench.calibration import commit
+from tests.bench.document import commit, hand_in, listed
 from tests.engine.ab_shows import Agreement, Json, Site, agreement, crash_arm, foreign_traffic, killed_three_times
 from tests.engine.install import VERSION, engine
 
@@ -170,16 +170,10 @@ def main() -> int:
                 document.add(site, part, args)
         finally:
             site.console.end()
-    held = [f"- {text}" for text in document.failures] or ["- every part showed what it should"]
+    held = listed(document.failures, "every part showed what it should")
     tail = ["## Failed", "", *held, "", f"Time: {', '.join(document.took)}."]
-    text = "\n".join([*head(args, time.monotonic() - begun), *document.lines, *tail]) + "\n"
-    if args.out:
-        args.out.write_text(text, encoding="utf-8")
-    else:
-        print(text, end="")
-    for failure in document.failures:
-        print(f"FAILED {failure}", file=sys.stderr)
-    return 1 if document.failures else 0
+    lines = [*head(args, time.monotonic() - begun), *document.lines, *tail]
+    return hand_in(lines, args.out, document.failures, "FAILED")
 
 
 def carry_out(site: Site, part: str, args: argparse.Namespace) -> tuple[list[str], list[str]]:

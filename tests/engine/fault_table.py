@@ -8,7 +8,6 @@ python -m tests.engine.fault_table --list          the names of the rows
 from __future__ import annotations
 
 import platform
-import subprocess
 import sys
 import tempfile
 import time
@@ -17,13 +16,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from console import __version__, units
+from tests.bench.document import ROOT, commit
 from tests.console_process import home_of_the_command
 from tests.engine.fault_bench import GOES_ON, NOTHING, Bench, Outcome, Row
 from tests.engine.fault_rows import ROWS, can_mount
 from tests.engine.install import VERSION, engine
 from tests.ssh.sshd import SSHD
 
-ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs" / "faults.md"
 _CELL = 300
 _HEAD = """\
@@ -89,7 +88,7 @@ def markdown(done: Iterable[tuple[Row, Outcome]]) -> str:
     ]
     head = _HEAD.format(
         date=datetime.now(UTC).strftime("%Y-%m-%d"),
-        commit=_commit(),
+        commit=commit(),
         console=__version__,
         vllm=VERSION,
         python=platform.python_version(),
@@ -105,13 +104,6 @@ def _told(outcome: Outcome) -> str:
 
 def _cell(text: str) -> str:
     return text.removeprefix("qwen-console: ").replace("|", "/")
-
-
-def _commit() -> str:
-    done = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return done.stdout.strip() or "unknown"
 
 
 def main(names: list[str]) -> int:
