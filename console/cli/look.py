@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from threading import Thread
 from typing import Any
 
 from console.cli.house import House
 from console.endpoint import Endpoint
 from console.errors import ConsoleError
+from console.gpu.patience import read_within
 from console.gpu.sample import GpuReport
 from console.gpu.source import read_settled
 from console.metrics.feed import WINDOW_S, Feed, kept_page
@@ -126,21 +126,8 @@ def _reading(page: _Pages, window_s: float | None, base: Counters | None) -> Rea
 
 def _cards(house: House, endpoint: Endpoint | None) -> GpuReport:
     """The cards, or that the driver does not answer: with a card that dies its calls may never return."""
-    found: Future[GpuReport] = Future()
-
-    def read() -> None:
-        try:
-            source = house.gpus(endpoint if house.demo else None)
-            found.set_result(read_settled(source))
-            source.close()
-        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
-            found.set_exception(error)
-
-    Thread(target=read, daemon=True).start()
-    try:
-        return found.result(_CARDS_S)
-    except TimeoutError:
-        return GpuReport(time.monotonic(), problem=_HANGS)
+    report = read_within(lambda: house.gpus(endpoint if house.demo else None), read_settled, _CARDS_S)
+    return report or GpuReport(time.monotonic(), problem=_HANGS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,10 +27,11 @@ from console.lab.plan import Plan
 from console.lab.probing import Probing
 from console.presets import Preset
 from console.presets.model import KEY_VARIABLE
+from console.server.failure import diagnosis_json
 from console.server.life import Server
 from console.server.log import ends
 from console.server.startup import read_startup
-from console.server.status import Diagnosis, ServerStatus, State
+from console.server.status import ServerStatus, State
 
 LOOPBACK = "127.0.0.1"
 
@@ -94,7 +95,7 @@ class Boot:
                 self._probe()
         except ArmCrashed as crash:
             # What was measured before stays measured: a server that dies of a probe is a result beside it.
-            end.crash = _crash(crash.diagnosis)
+            end.crash = diagnosis_json(crash.diagnosis)
             end.reason = None if end.valid else f"crashed: {crash.diagnosis.what}"
         except BootVoid as void:
             end.reason = str(void)
@@ -196,14 +197,3 @@ def free_log(folder: Path, stem: str) -> Path:
     """A log file that does not exist yet: the log of a boot that was cut short is not written over."""
     names = (stem if n == 1 else f"{stem}-{n}" for n in range(1, 1000))
     return next(path for name in names if not (path := folder / f"{name}.log").exists())
-
-
-def _crash(diagnosis: Diagnosis) -> dict[str, Any]:
-    return {
-        "cause": diagnosis.cause,
-        "what": diagnosis.what,
-        "why": diagnosis.why,
-        "fix": diagnosis.fix,
-        "phase": diagnosis.phase,
-        "evidence": list(diagnosis.evidence),
-    }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator, Mapping
 
+from console.endpoint import is_loopback
 from console.lint.model import Case, Finding, Rule, Weight
 from console.lint.sizes import SIZE_RULES
 from console.presets.model import KEY_VARIABLE
@@ -17,7 +17,7 @@ _COLD_START_S = 443
 def open_host(case: Case) -> Iterator[Finding]:
     """Listening beyond this machine without a key."""
     host = case.preset.server.host
-    if _loopback(host) or case.preset.api_key:
+    if is_loopback(host) or case.preset.api_key:
         return
     yield Finding(
         "open-without-key",
@@ -27,15 +27,6 @@ def open_host(case: Case) -> Iterator[Finding]:
         "everybody who reaches this machine can use the model and read its metrics",
         f"host 127.0.0.1 and an SSH tunnel, or a key: env: {{{KEY_VARIABLE}: ${{{KEY_VARIABLE}}}}}",
     )
-
-
-def _loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def key_in_args(case: Case) -> Iterator[Finding]:

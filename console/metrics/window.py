@@ -72,16 +72,17 @@ def _fill(span: Span, seconds: float | None, hit_rate_lifetime: float | None) ->
         tpot_s=distribution(of_several_tokens(span.histogram("tpot"), span.histogram("request_generation"))),
         e2e_s=distribution(span.histogram("e2e")),
         queue_s=distribution(span.histogram("queue")),
-        prompt_tokens_per_s=_ratio(span.count("prompt_tokens"), seconds),
+        prompt_tokens_per_s=ratio(span.count("prompt_tokens"), seconds),
         prefill_tokens_per_s=_prefill_rate(span),
-        generation_tokens_per_s=_ratio(span.count("generation_tokens"), seconds),
+        generation_tokens_per_s=ratio(span.count("generation_tokens"), seconds),
         prefix_cache=_prefix_cache(span, hit_rate_lifetime),
         mtp=_mtp(span),
         refused_requests=span.count("refused"),
     )
 
 
-def _ratio(part: float | None, whole: float | None) -> float | None:
+def ratio(part: float | None, whole: float | None) -> float | None:
+    """Part by whole; `None` where either is unknown or there is nothing to divide by."""
     return None if part is None or not whole else part / whole
 
 
@@ -92,11 +93,11 @@ def _prefill_rate(span: Span) -> float | None:
         return None
     computed = span.histogram("prefill_computed")
     if computed is not None:
-        return _ratio(computed.sum, spent.sum)
+        return ratio(computed.sum, spent.sum)
     # Counted at the first token rather than the end of a request: exact only where the same requests did both.
     _, tokens = prompt_split(span)
     first = span.histogram("ttft")
-    return _ratio(tokens, spent.sum) if first is not None and first.count == spent.count else None
+    return ratio(tokens, spent.sum) if first is not None and first.count == spent.count else None
 
 
 def prompt_split(span: Span) -> tuple[int | None, int | None]:
@@ -146,7 +147,7 @@ def _hit_rate(span: Span) -> float | None:
     cached, computed = prompt_split(span)
     if not hits and cached and computed is not None:
         return cached / (cached + computed)
-    rate = _ratio(hits, queries)
+    rate = ratio(hits, queries)
     return rate if rate is None or rate <= 1 else None
 
 
@@ -160,10 +161,10 @@ def _mtp(span: Span) -> Mtp | None:
         return None
     drafts = span.count("spec_drafts")
     accepted = span.count("spec_accepted_tokens")
-    steps = _ratio(accepted, drafts)
+    steps = ratio(accepted, drafts)
     by_position = span.per_position()
     return Mtp(
-        acceptance_rate=_ratio(accepted, span.count("spec_draft_tokens")),
+        acceptance_rate=ratio(accepted, span.count("spec_draft_tokens")),
         mean_acceptance_length=None if steps is None else 1 + steps,
         per_position=tuple(n / drafts for n in by_position) if by_position is not None and drafts else None,
         drafts=drafts or 0,

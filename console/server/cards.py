@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from console.gpu.patience import read_within
 from console.gpu.sample import GpuProcess, GpuReport, GpuSample, GpuSource
 from console.presets import Preset
 from console.server.process import read_stat
@@ -29,6 +29,14 @@ _USUAL_SHARE = 0.9
 
 OpenCards = Callable[[], GpuSource]
 Tell = Callable[[str], None]
+
+
+def own_cards() -> GpuSource:
+    """The machine's own cards."""
+    # Imported here: the first frame of the console must not wait for it.
+    from console.gpu.source import open_source
+
+    return open_source(None, frozenset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +60,10 @@ class Released:
 
 def look(open_cards: OpenCards, within_s: float = _LOOK_S) -> GpuReport | None:
     """One look at the cards; `None` when the driver does not answer in time."""
-    found: list[GpuReport] = []
-
-    def read() -> None:
-        source = open_cards()
-        try:
-            found.append(source.read())
-        finally:
-            source.close()
-
-    # A daemon: a look that hangs in the driver must not keep this process from ending.
-    thread = threading.Thread(target=read, daemon=True, name="cards-look")
-    thread.start()
-    thread.join(within_s)
-    return found[0] if found else None
+    try:
+        return read_within(open_cards, lambda source: source.read(), within_s)
+    except Exception:  # noqa: BLE001 - a start or a stop goes on without its cards
+        return None
 
 
 def used_by(preset: Preset, report: GpuReport) -> tuple[GpuSample, ...]:

@@ -27,17 +27,6 @@ class Drained:
     """Why it cannot be told."""
 
 
-def requests_in_flight(endpoint: Endpoint) -> int | None:
-    """Requests that run or wait now; `None` when the server does not tell."""
-    try:
-        counters = Feed(endpoint).scrape()
-    except ConsoleError:
-        return None
-    if counters.running is None and counters.waiting is None:
-        return None
-    return (counters.running or 0) + (counters.waiting or 0)
-
-
 def drain(endpoint: Endpoint, limit_s: float, tell: Callable[[str], None] = lambda _text: None) -> Drained:
     """Wait until no request runs or waits, `limit_s` seconds at most; what is in flight is told as it changes.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from console.metrics.feed import MIN_WINDOW_S
+from console.metrics.window import ratio
 from console.server.minutes import Boot, CardMinute, Minute
 
 R = TypeVar("R", Boot, Minute, CardMinute)
@@ -131,15 +132,15 @@ def totals(rows: Sequence[Minute]) -> Totals:
     return Totals(
         minutes=len(rows),
         requests=_sum(row.requests for row in rows),
-        ttft_s=_ratio(_sum(row.ttft_s for row in rows), _sum(row.ttft_n for row in rows)),
-        tpot_s=_ratio(_sum(row.tpot_s for row in rows), _sum(row.tpot_n for row in rows)),
-        itl_s=_ratio(_sum(row.itl_s for row in rows), _sum(row.itl_n for row in rows)),
+        ttft_s=ratio(_sum(row.ttft_s for row in rows), _sum(row.ttft_n for row in rows)),
+        tpot_s=ratio(_sum(row.tpot_s for row in rows), _sum(row.tpot_n for row in rows)),
+        itl_s=ratio(_sum(row.itl_s for row in rows), _sum(row.itl_n for row in rows)),
         cached_tokens=cached,
         computed_tokens=computed,
         generation_tokens=_sum(row.generation_tokens for row in rows),
-        prefix_hit_rate=_ratio(hits, queries),
-        acceptance_rate=_ratio(_sum(row.accepted_tokens for row in rows), _sum(row.draft_tokens for row in rows)),
-        generation_tokens_per_s=_most(_ratio(row.generation_tokens, row.seconds) for row in rows if _long(row)),
+        prefix_hit_rate=ratio(hits, queries),
+        acceptance_rate=ratio(_sum(row.accepted_tokens for row in rows), _sum(row.draft_tokens for row in rows)),
+        generation_tokens_per_s=_most(ratio(row.generation_tokens, row.seconds) for row in rows if _long(row)),
         preemptions=_sum(row.preemptions for row in rows),
         kv_used_max=_most(row.kv_used_max for row in rows),
     )
@@ -167,7 +168,3 @@ def _sum(values: Iterable[N | None]) -> N | None:
 
 def _most(values: Iterable[N | None]) -> N | None:
     return max((value for value in values if value is not None), default=None)
-
-
-def _ratio(part: float | None, whole: float | None) -> float | None:
-    return None if part is None or not whole else part / whole

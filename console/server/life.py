@@ -14,7 +14,7 @@ from console.endpoint import Endpoint
 from console.errors import NothingError
 from console.paths import Paths
 from console.presets import Preset
-from console.server.cards import OpenCards
+from console.server.cards import OpenCards, own_cards
 from console.server.chain import Link, chain
 from console.server.derive import Observer
 from console.server.facts import StartupFacts
@@ -38,20 +38,13 @@ from console.server.stop import StopReport
 from console.server.worked import read_worked
 
 if TYPE_CHECKING:
-    from console.gpu.sample import GpuReport, GpuSource
+    from console.gpu.sample import GpuReport
     from console.metrics.vllm import Counters
     from console.server.drain import Drained
 
 _MOMENT_S = 2.0
 _PATIENCE_S = 10.0
 """For a start under way to say whom it started."""
-
-
-def _own_cards() -> GpuSource:
-    # Imported here: the first frame of the console must not wait for it.
-    from console.gpu.source import open_source
-
-    return open_source(None, frozenset)
 
 
 class Server:
@@ -71,7 +64,7 @@ class Server:
         presets: Callable[[], Iterable[Preset]] = tuple,
     ) -> None:
         self.paths = paths
-        self._open_cards = open_cards or _own_cards
+        self._open_cards = open_cards or own_cards
         self._foreign = ForeignWatch(presets)
         self._holders = Holders(self._open_cards)
         self._observer: Observer | None = None

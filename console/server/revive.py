@@ -17,7 +17,6 @@ import uuid
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from console.paths import Paths
 from console.presets import Preset
@@ -25,6 +24,7 @@ from console.server.cards import (
     Wait,
     cards_file,
     look,
+    own_cards,
     read_before,
     too_little,
     wait_released,
@@ -120,13 +120,7 @@ def _wait_for_the_machine(paths: Paths, record: ServerRecord, preset: Preset | N
         time.sleep(0.2)
     if preset and not preset.simulated:
         before, _ = read_before(cards_file(paths.state), record.life)
-        wait_released(_open_cards, Wait(frozenset(), before, wanted_share(preset)))
-
-
-def _open_cards() -> Any:
-    from console.gpu.source import open_source
-
-    return open_source(None, frozenset)
+        wait_released(own_cards, Wait(frozenset(), before, wanted_share(preset)))
 
 
 def _become_keeper(
@@ -141,7 +135,7 @@ def _become_keeper(
     log = new_log(paths, file_name(str((record.preset or {}).get("name"))))
     told = {**spec, "life": life, "log": str(log), "started": now_utc(), "restarts": attempt, "lock_fd": lock}
     write_json(path, told)
-    if preset and not preset.simulated and (report := look(_open_cards)) is not None and report.cards:
+    if preset and not preset.simulated and (report := look(own_cards)) is not None and report.cards:
         write_before(cards_file(paths.state), life, report, too_little(preset, report))
     _follow(paths, life)
     handle = os.memfd_create("environment")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from console.metrics.reading import Distribution, Reading
 
-_COUNTERS = "NVML byte counters, else a 20 ms sample"
 NOW, WINDOW, LIFETIME, LAST = "now", "window", "lifetime", "last"
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from console import units
+from console.metrics.window import ratio
 from console.tui.sparks import spark
 from console.tui.stories import wrapped
 from console.tui.widgets.lines import Line, line
@@ -66,13 +67,13 @@ def _boot(found: BootHistory, width: int) -> Iterator[Line]:
 def _figures(found: BootHistory) -> Iterator[tuple[str, str, list[float | None]]]:
     """What, over the whole boot, and by the minute."""
     total, rows = found.totals, found.rows
-    yield "TTFT", units.seconds(total.ttft_s), _each(rows, lambda m: _ratio(m.ttft_s, m.ttft_n))
-    hits = _each(rows, lambda m: _ratio(m.cached_tokens, _both(m)))
+    yield "TTFT", units.seconds(total.ttft_s), _each(rows, lambda m: ratio(m.ttft_s, m.ttft_n))
+    hits = _each(rows, lambda m: ratio(m.cached_tokens, _both(m)))
     yield "hit rate", units.percent(total.prefix_hit_rate), hits
-    yield "TPOT", units.seconds(total.tpot_s), _each(rows, lambda m: _ratio(m.tpot_s, m.tpot_n))
+    yield "TPOT", units.seconds(total.tpot_s), _each(rows, lambda m: ratio(m.tpot_s, m.tpot_n))
     best = units.per_second(total.generation_tokens_per_s)
-    yield "output, best", best, _each(rows, lambda m: _ratio(m.generation_tokens, m.seconds))
-    accepted = _each(rows, lambda m: _ratio(m.accepted_tokens, m.draft_tokens))
+    yield "output, best", best, _each(rows, lambda m: ratio(m.generation_tokens, m.seconds))
+    accepted = _each(rows, lambda m: ratio(m.accepted_tokens, m.draft_tokens))
     yield "acceptance", units.percent(total.acceptance_rate), accepted
 
 
@@ -88,7 +89,3 @@ def _each(rows: Sequence[Minute], figure: Callable[[Minute], float | None]) -> l
         return []
     known = {row.at // 60: figure(row) for row in rows}
     return [known.get(at) for at in range(rows[0].at // 60, rows[-1].at // 60 + 1)]
-
-
-def _ratio(part: float | None, whole: float | None) -> float | None:
-    return None if part is None or not whole else part / whole

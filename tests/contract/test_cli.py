@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from console.endpoint import free_port
 from tests.console_process import Console, wait_until, write_preset
 
 DEFAULT = "qwen3.8-27b-nvfp4-100k"
@@ -42,12 +42,6 @@ def console(own_folders: Path, tmp_path: Path) -> Iterator[Console]:
     found = Console(env)
     yield found
     found.end()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Always200(BaseHTTPRequestHandler):

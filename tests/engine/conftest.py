@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from console.endpoint import free_port
 from tests.console_process import Console, write_preset
 from tests.engine.install import Engine
 
@@ -72,10 +72,3 @@ def preset_text(engine: Engine, *, prefix: bool, model: str | None = None, port:
         prefix=str(prefix).lower(),
         port=free_port() if port is None else port,
     )
-
-
-def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
