@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from console.errors import UsageError
 from console.presets.model import KEY_VARIABLE, Preset, Unset
-from console.presets.schema import SECRET_NAME, check, check_values, server_options
+from console.presets.schema import check, check_values, server_options
+from console.presets.secrecy import is_secret
 from console.presets.source import Document, PresetError, expand, nearest, read, variables
 
+ANY_MODEL = "QWEN_CONSOLE_SIM_ANY_MODEL"
+"""Tells the stand-in that a model's folder need not be there."""
 _SUFFIXES = (".yaml", ".yml")
 
 
@@ -129,11 +132,7 @@ def _resolve(name: str, path: Path, files: Mapping[str, Path], parents: set[str]
     args = _filled("args", merged, whole)
     check_values(lambda key: where.get(key, own), args)
     env = {key: env_text(value) for key, value in _filled("env", merged, whole).items()}
-    secrets = frozenset(
-        key
-        for key, value in (merged.get("env") or {}).items()
-        if key == KEY_VARIABLE or (variables(value) and SECRET_NAME.search(key))
-    )
+    secrets = frozenset(key for key, value in (merged.get("env") or {}).items() if is_secret(key, variables(value)))
     # A key that is not set is none, not the words `${VLLM_API_KEY}`.
     for missing in unset:
         if missing.key[0] == "env" and missing.key[1] in secrets:
@@ -223,10 +222,33 @@ def env_text(value: Any) -> str:
     return str(value)
 
 
-def stand_in(preset: Preset, command: Sequence[str]) -> Preset:
-    """The same preset on the stand-in engine, on a free port of its own and without the user's keys."""
+def refilled(preset: Preset, presets: Mapping[str, Preset], changed: Collection[str] = ()) -> Preset:
+    """A preset as state keeps it, with the secrets it lacks that its own file still tells.
+
+    Args:
+        preset: what was kept.
+        presets: those of today.
+        changed: names of variables that were set beside the file, which it cannot tell.
+    """
+    own = presets.get(preset.name)
+    lacking = preset.secrets - preset.env.keys() - set(changed)
+    told = {name: own.env[name] for name in lacking if own and name in own.secrets}
+    unset = tuple(one for one in preset.unset if one.key[0] != "env" or one.key[1] not in told)
+    return replace(preset, env={**preset.env, **told}, unset=unset)
+
+
+def stand_in(preset: Preset, command: Sequence[str], *, any_model: bool = False) -> Preset:
+    """The same preset on the stand-in engine, on a free port of its own and without the user's keys.
+
+    Args:
+        preset: what to stand in for.
+        command: how the stand-in is started.
+        any_model: whether it starts although the model's folder is not there.
+    """
     unset = tuple(one for one in preset.unset if one.key[0] == "args")
     env = {key: value for key, value in preset.env.items() if key not in preset.secrets}
+    if any_model:
+        env[ANY_MODEL] = "1"
     server = replace(preset.server, host="127.0.0.1", port=0)
     return replace(
         preset, command=tuple(command), env=env, secrets=frozenset(), server=server, simulated=True, unset=unset

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from console.presets.command import child_env
 from console.presets.model import Preset
 
-_HELP_S = 180.0
+_HELP_S = 90.0
+"""A help text takes vLLM a minute on a slow disk; what is silent for longer is ended."""
+_REAP_S = 5.0
 _FLAG = re.compile(r"--([a-z0-9][a-z0-9-]*)")
 _HEAD = re.compile(r"^ {1,4}-")
 _BELIEVED = 60
@@ -35,6 +41,11 @@ class Installed:
     stand_in: bool = False
 
 
+def stands_in(command: Sequence[str]) -> bool:
+    """Whether these command words start the stand-in engine: what it says is simulated, in a demo or not."""
+    return _STAND_IN in command or (len(command) > 1 and (Path(command[0]).name, command[1]) == ("qwen-console", "sim"))
+
+
 def command_file(preset: Preset) -> Path | None:
     """The file of the command's first word: as given, else from PATH, else beside our interpreter."""
     name, beside = preset.command[0], str(Path(sys.executable).parent)
@@ -48,7 +59,7 @@ def installed(preset: Preset) -> Installed | None:
     if path is None:
         return None
     words = (str(path), *preset.command[1:])
-    if preset.simulated or _STAND_IN in preset.command:
+    if preset.simulated or stands_in(preset.command):
         return Installed(words, stand_in=True)
     for prefix in _prefixes(path):
         for package in sorted(prefix.glob("lib*/python3*/*-packages/vllm")):
@@ -113,7 +124,7 @@ def _text(path: Path, changed: int) -> str:
 def flags(found: Installed, cache: Path) -> frozenset[str] | None:
     """Every flag that this vLLM's own `--help=all` names, without dashes; asked once a version, which takes seconds.
 
-    `None` where it does not say: no such command, too old, broken.
+    `None` where it does not say: no such command, too old, broken, silent for too long.
     """
     if found.stand_in:
         return None
@@ -123,9 +134,11 @@ def flags(found: Installed, cache: Path) -> frozenset[str] | None:
         return frozenset(line for line in lines if not line.startswith("#"))
     except OSError:
         pass
-    # Before `--help` had sections it had no `=all`, and told everything.
-    asked = next((names for word in ("--help=all", "--help") if len(names := _ask(found, word)) >= _BELIEVED), None)
-    if asked is None:
+    asked = _ask(found, "--help=all")
+    if asked is not None and len(asked) < _BELIEVED:
+        # Before `--help` had sections it had no `=all`, and told everything.
+        asked = _ask(found, "--help")
+    if asked is None or len(asked) < _BELIEVED:
         return None
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -137,10 +150,11 @@ def flags(found: Installed, cache: Path) -> frozenset[str] | None:
     return asked
 
 
-def _ask(found: Installed, word: str) -> frozenset[str]:
+def _ask(found: Installed, word: str, limit_s: float = _HELP_S) -> frozenset[str] | None:
+    """The flags of one help text; `None` where the command was silent for too long, and was ended."""
     env = dict(os.environ) | {"VLLM_NO_USAGE_STATS": "1", "COLUMNS": "200"}
     try:
-        done = subprocess.run(
+        asked = subprocess.Popen(
             [*found.command, word],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -148,12 +162,28 @@ def _ask(found: Installed, word: str) -> frozenset[str]:
             text=True,
             errors="replace",
             env=env,
-            timeout=_HELP_S,
-            check=False,
+            start_new_session=True,
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except OSError:
         return frozenset()
-    return parse_help(done.stdout)
+    # A command that starts a server instead must end with whoever asked, and all of its children with it.
+    end = partial(_end_group, asked.pid)
+    atexit.register(end)
+    try:
+        return parse_help(asked.communicate(timeout=limit_s)[0])
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        if asked.poll() is None:
+            _end_group(asked.pid)
+            with suppress(subprocess.TimeoutExpired):
+                asked.communicate(timeout=_REAP_S)
+        atexit.unregister(end)
+
+
+def _end_group(leader: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
 
 
 def parse_help(text: str) -> frozenset[str]:

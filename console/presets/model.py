@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from console.errors import UsageError
+from console.presets.secrecy import masked
 from console.presets.values import plain, whole
 
 Value = Any
@@ -122,7 +123,7 @@ class Preset:
                 "stop-grace": self.server.stop_grace,
                 "restart": self.server.restart,
             },
-            "lab": dict(self.lab),
+            "lab": {k: masked(v, self.secrets) if isinstance(v, Mapping) else v for k, v in self.lab.items()},
             "path": str(self.path) if self.path else None,
             "simulated": self.simulated,
         }

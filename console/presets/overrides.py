@@ -12,8 +12,9 @@ import yaml
 from console.errors import UsageError
 from console.presets.catalog import env_text
 from console.presets.installed import installed, takes
-from console.presets.model import KEY_VARIABLE, Preset, Value
+from console.presets.model import Preset, Value
 from console.presets.schema import SERVER_KEYS, flag_problem, server_options, vllm_flags
+from console.presets.secrecy import is_secret
 from console.presets.source import Document, nearest
 from console.presets.values import value_problem
 
@@ -61,7 +62,9 @@ def apply_overrides(preset: Preset, changes: Mapping[str, Value]) -> Preset:
             _put(args, flag, value)
     options = preset.to_json()["server"] | server
     checked = server_options(Document(Path("--set"), {}), {k: v for k, v in options.items() if v is not None})
-    secrets = preset.secrets | ({KEY_VARIABLE} & env.keys())
+    named = {key.removeprefix("env.") for key in changes if key.startswith("env.")}
+    # What is taken out is no secret that a later start would have to know.
+    secrets = (preset.secrets - (named - env.keys())) | {name for name in env if name in named and is_secret(name)}
     unset = tuple(one for one in preset.unset if not _names(changes, one.key))
     return replace(preset, args=args, env=env, secrets=secrets, server=checked, unset=unset)
 
@@ -73,7 +76,7 @@ def _unknown(preset: Preset, flag: str) -> tuple[str, str] | None:
     if found is not None and not found.stand_in and takes(found, flag):
         return None
     whose = f"vLLM {found.version}" if found and found.version else "a recent vLLM"
-    near = nearest(flag, vllm_flags(), 0.5)
+    near = nearest(flag, vllm_flags())
     say = f"did you mean `{near}`? " if near else ""
     return f"{whose} has no flag --{flag}", f"{say}in a preset file, under `args:`, it would be passed on all the same"
 

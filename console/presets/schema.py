@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from console.presets.model import ServerOptions
-from console.presets.source import Document, KeyPath, PresetError, nearest
+from console.presets.source import Document, KeyPath, PresetError, nearest, together
 from console.presets.values import value_problem
 
 TOP_KEYS = ("description", "extends", "model", "served-name", "command", "args", "env", "server", "lab")
@@ -21,7 +21,6 @@ SERVER_TAKES = {
     "restart": "never or on-crash",
 }
 SERVER_KEYS = tuple(SERVER_TAKES)
-SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 _OWNED = {
     "host": "server: {host: …}",
     "port": "server: {port: …}",
@@ -62,23 +61,30 @@ def check(document: Document) -> None:
     """Check one file by itself, before inheritance.
 
     Raises:
-        PresetError: an unknown key or a value of the wrong kind, with file, line and the nearest known key.
+        PresetError: unknown keys or values of the wrong kind, with file, line and the nearest known key.
     """
-    for key in document.values:
-        if key not in TOP_KEYS:
-            raise _unknown(document, (key,), TOP_KEYS)
-    _maps(document)
-    for key in document.values.get("server") or {}:
-        if key not in SERVER_KEYS:
-            raise _unknown(document, ("server", key), SERVER_KEYS)
-    for key in document.values.get("args") or {}:
-        if problem := flag_problem(key):
-            raise document.error(("args", key), *problem)
-    for key, value in (document.values.get("env") or {}).items():
-        if isinstance(value, dict | list):
-            raise document.error(("env", key), "a variable of the environment is a plain value", "quote it as a string")
-    for key, value in (document.values.get("lab") or {}).items():
-        _lab(document, key, value)
+    odd = [_unknown(document, (key,), TOP_KEYS) for key in document.values if key not in TOP_KEYS]
+    odd += _maps(document) or _insides(document)
+    if odd:
+        raise together(odd)
+
+
+def _insides(document: Document) -> list[PresetError]:
+    """What is wrong within the maps of a file."""
+    given = document.values
+    odd = [
+        _unknown(document, ("server", key), SERVER_KEYS) for key in given.get("server") or {} if key not in SERVER_KEYS
+    ]
+    odd += [
+        document.error(("args", key), *problem) for key in given.get("args") or {} if (problem := flag_problem(key))
+    ]
+    odd += [
+        document.error(("env", key), "a variable of the environment is a plain value", "quote it as a string")
+        for key, value in (given.get("env") or {}).items()
+        if isinstance(value, dict | list)
+    ]
+    found = (_lab(document, key, value) for key, value in (given.get("lab") or {}).items())
+    return odd + [one for one in found if one]
 
 
 def check_values(where: Callable[[KeyPath], Document], args: Mapping[str, Any]) -> None:
@@ -89,35 +95,36 @@ def check_values(where: Callable[[KeyPath], Document], args: Mapping[str, Any]) 
         args: the flags.
 
     Raises:
-        PresetError: a value of the wrong kind.
+        PresetError: values of the wrong kind.
     """
-    for key, value in args.items():
-        if problem := value_problem(key, value):
-            raise where(("args", key)).error(("args", key), *problem)
+    problems = {key: value_problem(key, value) for key, value in args.items()}
+    odd = [where(("args", key)).error(("args", key), *problem) for key, problem in problems.items() if problem]
+    if odd:
+        raise together(odd)
 
 
-def _lab(document: Document, key: str, value: Any) -> None:
-    """What a run varies: `chunk` is a list of budgets, anything else a map of what `--set` takes."""
+def _lab(document: Document, key: str, value: Any) -> PresetError | None:
+    """What is wrong with what a run varies: `chunk` is a list of budgets, anything else a map of what `--set` takes."""
     if value is None:
-        return
+        return None
     if key == "chunk":
-        if not isinstance(value, list) or not all(_BUDGET.fullmatch(str(one).strip()) for one in value):
-            raise document.error(
-                ("lab", key), "a list of chunk budgets is needed", "tokens such as 2048, or cache blocks such as 2x"
-            )
-        return
+        if isinstance(value, list) and all(_BUDGET.fullmatch(str(one).strip()) for one in value):
+            return None
+        fix = "tokens such as 2048, or cache blocks such as 2x"
+        return document.error(("lab", key), "a list of chunk budgets is needed", fix)
     if not isinstance(value, dict):
         why = f"a map of what differs is needed, this is {_kind(value)}"
-        raise document.error(("lab", key), why, f"write `{key}: {{max-num-seqs: 4}}`")
+        return document.error(("lab", key), why, f"write `{key}: {{max-num-seqs: 4}}`")
     for name, wanted in value.items():
         section, _, rest = name.partition(".")
         if section == "server" and rest not in SERVER_KEYS:
-            raise _unknown(document, ("lab", key, name), tuple(f"server.{one}" for one in SERVER_KEYS))
+            return _unknown(document, ("lab", key, name), tuple(f"server.{one}" for one in SERVER_KEYS))
         if section in ("server", "env") and rest:
             continue
         problem = flag_problem(name.replace("_", "-")) or value_problem(name.replace("_", "-"), wanted)
         if problem:
-            raise document.error(("lab", key, name), *problem)
+            return document.error(("lab", key, name), *problem)
+    return None
 
 
 def _unknown(document: Document, key: tuple[str, ...], known: tuple[str, ...]) -> PresetError:
@@ -131,15 +138,18 @@ def _unknown(document: Document, key: tuple[str, ...], known: tuple[str, ...]) -
     return document.error(key, "unknown key", fix)
 
 
-def _maps(document: Document) -> None:
+def _maps(document: Document) -> list[PresetError]:
+    odd = []
     for key in ("args", "env", "server", "lab"):
         value = document.values.get(key)
         if value is not None and not isinstance(value, dict):
-            raise document.error((key,), f"a map is needed, this is {_kind(value)}", f"write `{key}: {{name: value}}`")
+            why = f"a map is needed, this is {_kind(value)}"
+            odd.append(document.error((key,), why, f"write `{key}: {{name: value}}`"))
     for key in ("description", "extends", "model", "served-name"):
         value = document.values.get(key)
         if value is not None and not isinstance(value, str):
-            raise document.error((key,), f"text is needed, this is {_kind(value)}", "quote it")
+            odd.append(document.error((key,), f"text is needed, this is {_kind(value)}", "quote it"))
+    return odd
 
 
 def _kind(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,8 +44,20 @@ def nearest(word: str, known: Iterable[str], cutoff: float = 0.72) -> str | None
     return found[0] if found else None
 
 
-def read(path: Path) -> Document:
-    """Read one preset file.
+def together(errors: Sequence[PresetError]) -> PresetError:
+    """Several errors as one: the first, and the others under it."""
+    first, *others = errors
+    also = [f"\n  also: {one.what.rpartition('/')[2]}: {one.why}{one.fix and f' ({one.fix})'}" for one in others]
+    return PresetError(first.what, first.why, first.fix + "".join(also))
+
+
+def read(path: Path, kind: str = "a preset", start: str = "model:") -> Document:
+    """Read one file of keys and values.
+
+    Args:
+        path: the file.
+        kind: what it is, for who reads that it is none.
+        start: how such a file may begin.
 
     Raises:
         PresetError: not readable, not YAML, not a map, or a key given twice.
@@ -58,7 +70,8 @@ def read(path: Path) -> Document:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        place = f"{path}:{mark.line + 1}" if mark else str(path)
+        # A file that ends too early is wrong on its last line, not behind it.
+        place = f"{path}:{min(mark.line + 1, max(1, len(text.splitlines())))}" if mark else str(path)
         why = getattr(error, "problem", None) or str(error).partition("\n")[0]
         raise PresetError(
             f"{place}: this is not YAML", why, "mend the line; a tab or a missing colon is common"
@@ -67,7 +80,7 @@ def read(path: Path) -> Document:
         return Document(path, {})
     if not isinstance(node, yaml.MappingNode):
         raise PresetError(
-            f"{path}:1: a preset is a map of keys", "the file holds something else", "start with `model:`"
+            f"{path}:1: {kind} is a map of keys", "the file holds something else", f"write keys such as `{start}`"
         )
     lines: dict[KeyPath, int] = {}
     loader = yaml.SafeLoader("")

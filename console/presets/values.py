@@ -29,6 +29,10 @@ def _is_size(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= -1
 
 
+_DIGITS = 18
+"""More make no size of anything, and Python reads no number of some thousands."""
+
+
 def whole(value: Any) -> int | None:
     """A number as vLLM reads it: `2048`, `2k` (thousands), `2K` (1,024s), `2.5g`; `None` for words."""
     if isinstance(value, str):
@@ -36,6 +40,8 @@ def whole(value: Any) -> int | None:
         if found is None:
             return None
         number, letter = found[1] or found[3], found[2] or found[4] or ""
+        if len(number) > _DIGITS:
+            return None
         thousands, binary = _SCALES.get(letter.lower(), (1, 1))
         return int(number) * binary if letter.isupper() else int(float(number) * thousands) if letter else int(number)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from console.errors import UsageError
 from console.presets import Preset, apply_overrides, argv
 from console.presets.buckets import BUCKETS, FLAG, measured
-from console.presets.installed import Installed, flags, installed, parse_help, takes
+from console.presets.installed import Installed, _ask, flags, installed, parse_help, takes
 
 HELP = """\
 usage: vllm serve [model_tag] [options]
@@ -140,3 +141,15 @@ def test_a_command_that_gives_no_help_tells_nothing(tmp_path: Path) -> None:
     assert found is not None
     assert flags(found, tmp_path / "cache") is None
     assert flags(Installed((str(tmp_path / "gone"),)), tmp_path / "cache") is None
+
+
+def test_a_command_that_ignores_help_is_ended_with_its_children(tmp_path: Path) -> None:
+    command = tmp_path / "vllm"
+    command.write_text(f"#!/bin/sh\ntrap '' TERM\nsleep 1000 &\necho $! > {tmp_path}/child\nwait\nsleep 1000\n")
+    command.chmod(0o755)
+    assert _ask(Installed((str(command),)), "--help=all", limit_s=1.0) is None
+    stat = Path(f"/proc/{(tmp_path / 'child').read_text().strip()}/stat")
+    end = time.monotonic() + 10
+    while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < end, "its child lives"
+        time.sleep(0.01)

@@ -232,3 +232,18 @@ def test_a_stand_in_keeps_the_flags_and_takes_a_port_of_its_own() -> None:
     assert double.server.port == 0
     assert double.args == preset.args
     assert argv(double)[:4] == ["python", "-m", "console.sim", preset.model]
+
+
+def test_all_that_is_wrong_with_a_file_is_said_at_once(tmp_path: Path) -> None:
+    write(tmp_path, "bad", "model: m\nargz: {}\nargs:\n  max-model-length: 3\nserver: {prot: 1}\nlab: {chunk: 3}\n")
+    found = error(tmp_path, "bad")
+    assert found.what.endswith("bad.yaml:2: argz")
+    for also in ("bad.yaml:4: args.max-model-length", "bad.yaml:5: server.prot", "bad.yaml:6: lab.chunk"):
+        assert f"also: {also}" in found.fix
+    write(tmp_path, "values", "model: m\nargs: {max-num-seqs: four, enforce-eager: 3}\n")
+    assert "values.yaml:2: args.enforce-eager" in error(tmp_path, "values").fix
+
+
+def test_a_file_that_ends_too_early_is_wrong_on_a_line_that_it_has(tmp_path: Path) -> None:
+    write(tmp_path, "bad", "model: m\nargs: {a: 1\n")
+    assert "bad.yaml:2: this is not YAML" in error(tmp_path, "bad").what
