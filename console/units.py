@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from typing import Any
+
 NA = "n/a"
 _GIB = 1024**3
 
@@ -97,3 +101,12 @@ def change(ratio: float | None) -> str:
         return NA
     text = f"{(ratio - 1) * 100:+.1f} %"
     return text if text.strip("+-0. %") else "0.0 %"
+
+
+def finite(value: Any) -> Any:
+    """The same value without NaN and infinity, which JSON has no words for: they are unknown."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: finite(item) for key, item in value.items()}
+    return [finite(item) for item in value] if isinstance(value, list | tuple) else value

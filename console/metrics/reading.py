@@ -29,7 +29,7 @@ class PrefixCache:
 
     enabled: bool | None = None
     hit_rate: float | None = None
-    """Δhits / Δqueries in tokens over the window."""
+    """Cached / (cached + computed) prompt tokens of the window; Δhits / Δqueries where those are not told."""
     hit_rate_lifetime: float | None = None
     cached_tokens: int | None = None
     """Prompt tokens of the window taken from the cache."""

@@ -140,14 +140,18 @@ def _prefix_cache(span: Span, hit_rate_lifetime: float | None) -> PrefixCache:
 
 
 def _hit_rate(span: Span) -> float | None:
-    """Hits of the tokens looked up; `None` when caching is off or nothing was looked up."""
+    """The cached part of the prompt tokens; `None` when caching is off or no prompt was read.
+
+    Lookups count when a request is scheduled, its tokens at the end of its prefill: under load a window holds some of
+    the one without the other, and the rate would contradict the tokens beside it. So it is made of them, and of the
+    lookups only where no series tells the tokens.
+    """
     if _enabled(span.new) is not True:
         return None
-    hits, queries = span.count("prefix_hits"), span.count("prefix_queries")
     cached, computed = prompt_split(span)
-    if not hits and cached and computed is not None:
-        return cached / (cached + computed)
-    rate = ratio(hits, queries)
+    if cached is not None and computed is not None:
+        return ratio(cached, cached + computed)
+    rate = ratio(span.count("prefix_hits"), span.count("prefix_queries"))
     return rate if rate is None or rate <= 1 else None
 
 

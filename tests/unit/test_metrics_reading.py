@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -80,6 +81,20 @@ def test_prefix_caching_off_is_not_no_hits() -> None:
     same = counters(page("prefix", 1), 0.0)
     idle = window.reading(same, counters(page("prefix", 1), 30.0)).prefix_cache
     assert (idle.enabled, idle.hit_rate, idle.cached_tokens) == (True, None, 0)
+
+
+def test_the_hit_rate_never_contradicts_the_tokens_beside_it() -> None:
+    """Under load prompts were looked up in the window whose prefill ends after it."""
+    old, new = counters(page("prefix", 0), 0.0), counters(page("prefix", 1), 6.0)
+    assert new.prefix_queries is not None
+    assert new.prefix_hits is not None
+    ahead = replace(new, prefix_queries=new.prefix_queries + 9000, prefix_hits=new.prefix_hits + 8000)
+    got = window.reading(old, ahead, old).prefix_cache
+    assert (got.cached_tokens, got.computed_tokens) == (33280, 8650)
+    assert got.hit_rate == got.hit_rate_lifetime == 33280 / (33280 + 8650)
+    # Looked up, and not one prompt read yet: no rate rather than one of other prompts.
+    waiting = replace(old, at=6.0, prefix_queries=(old.prefix_queries or 0) + 9000)
+    assert window.reading(old, waiting).prefix_cache.hit_rate is None
 
 
 def test_an_idle_window_has_no_figures_and_lifetime_does_not_fill_in() -> None:
