@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
 from console.sim import log
 from console.sim.faults import BootFault, Phase, boot_fault, say_boot_fault
@@ -46,6 +47,25 @@ def boot(options: Options, seconds: float, fault: str | None) -> None:
         beat.write()
         if beat.phase == "nccl" and fault == "hang-at-nccl":
             _hang()
+
+
+def refuse_model(options: Options) -> None:
+    """Write the start that ends because the model's folder is not there."""
+    for beat in islice(_server(options), 2):
+        beat.write()
+    rule = "in the form 'repo_name' or 'namespace/repo_name'"
+    if options.model.count("/") < 2:
+        rule = "use alphanumeric chars, '-', '_' or '.'. The name cannot start or end with '-' or '.'"
+    for text in (
+        "Traceback (most recent call last):",
+        '  File "/opt/vllm/bin/vllm", line 8, in <module>',
+        "    sys.exit(main())",
+        '  File "/opt/vllm/lib/python3.12/site-packages/vllm/engine/arg_utils.py", line 914, in __post_init__',
+        "    self.model = get_model_path(self.model, self.revision)",
+        f"huggingface_hub.errors.HFValidationError: Repo id must {'be ' * rule.startswith('in')}{rule}: "
+        f"'{options.model}'. Use `repo_type` argument if needed.",
+    ):
+        log.raw(text)
 
 
 def _strike(beat: Beat, strikes: BootFault | None, options: Options) -> None:

@@ -1,4 +1,4 @@
-"""`vllm serve`'s command line, as far as the stand-in minds it; every other flag is taken and ignored."""
+"""`vllm serve`'s command line, as far as the stand-in minds it; vLLM's other flags are taken and ignored."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 WEIGHTS_BYTES = round(11.62 * 1024**3)
@@ -15,6 +17,7 @@ KV_BYTES_PER_TOKEN = 2_500_000_000 / 122_880
 """A card's share of one FP8 token, by the reported pair of figures."""
 DEFAULT_KV_BYTES = 2_500_000_000
 MODEL_MAX_LEN = 262_144
+_FLAGS = Path(__file__).parents[1] / "presets" / "vllm-flags.txt"
 _SIZES = {"k": 1000, "m": 1000**2, "g": 1000**3, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 
@@ -129,37 +132,60 @@ def parse(argv: list[str], env: Mapping[str, str] = os.environ) -> Options:
         OptionError: vLLM would end with a usage error.
     """
     words = argv[1:] if argv[:1] == ["serve"] else list(argv)
-    model, flags = _split(words)
+    model, flags, unknown = _split(words)
     if model is None:
         raise OptionError("the following arguments are required: model_tag")
+    if unknown:
+        raise OptionError(f"unrecognized arguments: {' '.join(unknown)}")
     values = {name: _typed(name, found) for name, found in flags.items()}
     values.setdefault("api-key", [env["VLLM_API_KEY"]] if env.get("VLLM_API_KEY") else None)
     return _options(model, values)
 
 
-def _split(words: list[str]) -> tuple[str | None, dict[str, list[str] | bool]]:
-    """The model, and each flag with its words (or its switch)."""
+@cache
+def _known() -> frozenset[str]:
+    """Flags of the version that it stands in for."""
+    text = _FLAGS.read_text(encoding="utf-8")
+    return frozenset(line for line in text.splitlines() if line and not line.startswith("#"))
+
+
+def _full(name: str) -> str | None:
+    """The flag that is meant, as argparse finds it: itself, `no-` it, a part of its map, or all that begin like it."""
+    head, dot, part = name.partition(".")
+    no, positive = ("no-", head[3:]) if head.startswith("no-") and head not in _known() else ("", head)
+    found = [positive] if positive in _known() else [flag for flag in _known() if flag.startswith(positive)]
+    return f"{no}{found[0]}{dot}{part}" if len(found) == 1 else None
+
+
+def _split(words: list[str]) -> tuple[str | None, dict[str, list[str] | bool], list[str]]:
+    """The model, each flag with its words (or its switch), and the words that no parser of vLLM knows."""
     model: str | None = None
+    unknown: list[str] = []
     flags: dict[str, list[str] | bool] = {}
     at = 0
     while at < len(words):
         word = words[at]
-        at += 1
+        began, at = at, at + 1
         if not word.startswith("-"):
             model = model or word
             continue
         name, equals, value = word.lstrip("-").partition("=")
         name = _ALIASES.get(name.replace("_", "-"), name.replace("_", "-"))
+        # Short flags (`-tp 2`, `-O3`) are taken as they are.
+        whole = _full(name) if word.startswith("--") else name
+        name = whole or name
         found = [value] if equals else []
         bare = name in _BARE or name.startswith("no-")
         while not equals and not bare and at < len(words) and not _is_flag(words[at]):
             found.append(words[at])
             at += 1
-        if found:
+        if whole is None:
+            unknown += words[began:at]
+        elif found:
             flags[name] = found
         else:
             flags[name.removeprefix("no-")] = not name.startswith("no-")
-    return model or _as_model(flags), flags
+    return model or _as_model(flags), flags, unknown
 
 
 def _is_flag(word: str) -> bool:

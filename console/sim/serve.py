@@ -10,13 +10,14 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
 
 from console.sim import log
 from console.sim.batch import Limits
-from console.sim.boot import BootFailedError, boot
+from console.sim.boot import BootFailedError, boot, refuse_model
 from console.sim.engine import Engine
 from console.sim.faults import NAMES, crash_reason, say_crash
 from console.sim.http import Site
@@ -30,6 +31,19 @@ CRASH_LINGER_S = 1.0
 STOP_GRACE_S = 1
 SLOW = 10.0
 _USAGE = "usage: vllm serve [model_tag] [options]"
+_HELP = """\
+usage: qwen-console sim MODEL [vllm serve's flags]
+
+A stand-in for `vllm serve`: same command line, same routes, same metrics; no model is loaded and no GPU is used.
+For example: qwen-console sim acme/tiny --served-model-name tiny --port 8000 --max-model-len 8192
+
+environment:
+  QWEN_CONSOLE_SIM_START_S=3   seconds that a start takes
+  QWEN_CONSOLE_SIM_SPEED=1     how much faster than the reference machine it computes
+  QWEN_CONSOLE_SIM_SEED=N      the same answers again
+  QWEN_CONSOLE_SIM_ANY_MODEL=1 a model's folder need not be there
+  QWEN_CONSOLE_SIM_FAULT=NAME  what goes wrong: {faults}
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +55,8 @@ class Conditions:
     fault: str | None = None
     speed: float = 1.0
     """How much faster than the reference machine it computes."""
+    any_model: bool = False
+    """Whether a folder that is not there will do as a model: nothing is loaded from it."""
 
     @classmethod
     def read(cls, env: Mapping[str, str]) -> Conditions:
@@ -60,6 +76,7 @@ class Conditions:
                 seed=int(seed) if seed else random.SystemRandom().getrandbits(31),
                 fault=fault,
                 speed=float(env.get("QWEN_CONSOLE_SIM_SPEED") or 1.0),
+                any_model=bool(env.get("QWEN_CONSOLE_SIM_ANY_MODEL")),
             )
         except ValueError as error:
             raise OptionError(f"QWEN_CONSOLE_SIM_*: {error}") from None
@@ -71,6 +88,9 @@ class StoppedError(Exception):
 
 def serve(argv: list[str], env: Mapping[str, str] = os.environ) -> int:
     """Run the stand-in; its exit code."""
+    if any(word in ("-h", "--help") or word.startswith("--help=") for word in argv):
+        print(_HELP.format(faults=", ".join(sorted(NAMES))))
+        return 0
     try:
         options, conditions = parse(argv, env), Conditions.read(env)
     except OptionError as error:
@@ -80,6 +100,9 @@ def serve(argv: list[str], env: Mapping[str, str] = os.environ) -> int:
     try:
         # vLLM, too, takes its port first and listens on it last.
         with contextlib.closing(_bind(options)) as door:
+            if options.model.startswith(("/", ".")) and not conditions.any_model and not Path(options.model).exists():
+                refuse_model(options)
+                return 1
             boot(options, conditions.start_s, conditions.fault)
             return asyncio.run(_serve(options, conditions, door))
     except OSError as error:

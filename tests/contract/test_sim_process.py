@@ -98,6 +98,9 @@ def test_a_taken_port_ends_the_start(tmp_path: Path) -> None:
         ((MODEL, "--port", "eight"), "argument --port: invalid int value: 'eight'"),
         ((MODEL, "--speculative-config", "{"), "argument --speculative-config"),
         ((), "the following arguments are required"),
+        ((MODEL, "--nonsense-flag", "3", "--port", "0"), "vllm: error: unrecognized arguments: --nonsense-flag 3\n"),
+        ((MODEL, "--no-nonsense=1"), "unrecognized arguments: --no-nonsense=1"),
+        ((MODEL, "--max-num", "1"), "unrecognized arguments: --max-num 1"),
     ],
 )
 def test_a_bad_flag_ends_as_argparse_ends(flags: tuple[str, ...], says: str) -> None:
@@ -106,6 +109,15 @@ def test_a_bad_flag_ends_as_argparse_ends(flags: tuple[str, ...], says: str) -> 
     assert ended.returncode == 2
     assert "vllm: error: " in ended.stderr
     assert says in ended.stderr
+
+
+@pytest.mark.parametrize("words", [("--help",), ("m", "--help"), ("m", "-h"), ("--help=all",)])
+def test_help_is_shown_and_nothing_starts(words: tuple[str, ...]) -> None:
+    command = [sys.executable, "-P", "-m", "console", "sim", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "usage: qwen-console sim MODEL" in done.stdout
+    assert "QWEN_CONSOLE_SIM_FAULT" in done.stdout
 
 
 def test_a_key_guards_what_vllm_guards(tmp_path: Path) -> None:

@@ -10,6 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from console.paths import data
+from console.presets import argv, load_catalog
+from console.presets.buckets import measured
 from console.sim.answers import Script, example, wanted_call, wanted_json
 from console.sim.options import OptionError, human_int, parse
 from console.sim.prompts import Refused, chat_text, read
@@ -189,12 +192,37 @@ def test_seeded_and_greedy_requests_repeat_themselves_and_others_do_not() -> Non
     assert one != two
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--max-model 8192",
+        "--no-enable-prefix 1",
+        "--speculative-config.method mtp -tp 2",
+        "--compilation-config.level=3 -O3",
+        "--kv-cache-memory 2500000000 --max_num_seqs 4",
+    ],
+)
+def test_flags_are_known_as_vllm_knows_them(line: str) -> None:
+    assert parse([MODEL, *line.split()], {}).model == MODEL
+
+
+def test_every_shipped_preset_can_be_tried_on_it() -> None:
+    for preset in load_catalog([data("presets")]).presets.values():
+        assert parse(argv(measured(preset))[2:], {}).model == preset.model
+
+
+@pytest.mark.parametrize("line", ["--max-modle-len 8", "--no-such=1", "--no-such-thing", "--max-num 4"])
+def test_what_vllm_does_not_know_is_refused_in_its_words(line: str) -> None:
+    with pytest.raises(OptionError, match=f"^unrecognized arguments: {line}$"):
+        parse([MODEL, *line.split(), "--port", "0"], {})
+
+
 def test_the_command_line_of_a_preset_is_understood() -> None:
     line = (
         "--served-model-name qwen q2 --host 127.0.0.1 --port 8123 --tensor-parallel-size 2 --kv-cache-dtype fp8 "
         "--max-model-len 100k --max-num-batched-tokens 3200 --max-num-seqs 4 --enable-prefix-caching "
         "--kv-cache-memory-bytes 2500000000 --enforce-eager --no-async-scheduling --enable-prompt-tokens-details "
-        "--compilation-config {} --some-future-flag 3 4 --no-enable-flashinfer-autotune --reasoning-parser qwen3"
+        "--compilation-config {} --middleware 3 4 --no-enable-flashinfer-autotune --reasoning-parser qwen3"
     )
     spec = json.dumps({"method": "mtp", "num_speculative_tokens": 3})
     options = parse([MODEL, *line.split(), "--speculative-config", spec], {"VLLM_API_KEY": "secret"})
