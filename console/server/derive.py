@@ -13,10 +13,12 @@ from pathlib import Path
 from console.endpoint import Endpoint
 from console.paths import Paths
 from console.presets import Preset
+from console.presets.installed import stands_in
 from console.presets.model import KEY_VARIABLE
 from console.server.ended import Ended, refused
 from console.server.keeping_secrets import recorded
 from console.server.log import secret_values
+from console.server.models import by_stand_in
 from console.server.phase import LogWatch
 from console.server.process import Identity, alive, environ, is_recorder, uptime_s
 from console.server.ready import read_canary
@@ -157,7 +159,7 @@ class Observer:
             preset=raw.get("name"),
             url=url_of(record.host or "", record.port or 0),
             log=record.log,
-            simulated=bool(raw.get("simulated")),
+            simulated=bool(raw.get("simulated")) or stands_in(raw.get("command") or ()),
             restarts=record.restarts,
         )
 
@@ -188,7 +190,8 @@ class Observer:
         canary = read_canary(self._paths, self.record.life)
         if canary is None:
             return self._starting.status(status, ours_listen, probe)
-        status = replace(status, model=canary.model, version=canary.version)
+        simulated = status.simulated or by_stand_in(canary.version)
+        status = replace(status, model=canary.model, version=canary.version, simulated=simulated)
         if not canary.ok:
             return replace(status, state=State.FAILED, diagnosis=refused(canary, self.trouble()))
         return self._serving.status(status, canary, ours_listen, probe)

@@ -65,6 +65,8 @@ class Ending:
         targets = [who for who in self.left if not first or who == self.leader]
         for who in targets:
             send(who, signal.SIGTERM)
+            # Who was held (SIGSTOP) hears nothing until it goes on.
+            send(who, signal.SIGCONT)
         self._terms += 1
         self._next = now + TERM_EVERY_S
         self.tell("asked to end (SIGTERM)" if first else f"asked again (SIGTERM to {len(targets)})")

@@ -10,7 +10,7 @@ from typing import Any
 
 from console.endpoint import Endpoint, EndpointError
 from console.presets import Preset
-from console.server.models import listed_models
+from console.server.models import by_stand_in, listed_models
 from console.server.sockets import answering, owner_of, url_of
 from console.server.status import ServerStatus, State
 
@@ -43,7 +43,7 @@ def foreign_status(endpoint: Endpoint) -> ServerStatus:
         url=endpoint.url,
         model=names[0] if names else None,
         version=said,
-        simulated=said is not None and said.endswith("sim"),
+        simulated=by_stand_in(said),
         note=None if names else "it lists no models: the key may be missing (VLLM_API_KEY), or it is not vLLM",
     )
 

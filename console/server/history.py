@@ -12,6 +12,8 @@ from console.metrics.feed import MIN_WINDOW_S
 from console.metrics.window import ratio
 from console.server.minutes import Boot, CardMinute, Minute
 
+LEFT_OUT = "the starts of A/B runs are not in it: `qwen-console ab list` has them"
+"""What a reader would miss."""
 R = TypeVar("R", Boot, Minute, CardMinute)
 M = TypeVar("M", Minute, CardMinute)
 
@@ -62,6 +64,17 @@ class BootHistory:
     cards: tuple[CardSpan, ...]
     rows: tuple[Minute, ...]
     card_rows: tuple[CardMinute, ...] = ()
+
+    @property
+    def covered_s(self) -> float:
+        """Seconds that its minutes cover: a minute that was only touched counts for what was seen of it."""
+        return sum(row.seconds for row in self.rows)
+
+    @property
+    def until(self) -> float:
+        """Unix second at which it was seen last; exact to one look of the recorder."""
+        begun = max(self.last, self.boot.started) if self.first == self.last else self.last
+        return min(begun + self.rows[-1].seconds, self.last + 60.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +139,8 @@ def totals(rows: Sequence[Minute]) -> Totals:
     """Figures over these minutes."""
     cached, computed = _sum(row.cached_tokens for row in rows), _sum(row.computed_tokens for row in rows)
     hits, queries = _sum(row.prefix_hits for row in rows), _sum(row.prefix_queries for row in rows)
-    if not hits and cached and computed is not None:
-        # On hybrid models the hit counter can stay 0 although the cache works.
+    if queries and cached is not None and computed is not None and cached + computed:
+        # As the tokens beside it say: lookups count earlier, and on hybrid models their hits can stay 0.
         hits, queries = cached, cached + computed
     return Totals(
         minutes=len(rows),

@@ -29,13 +29,13 @@ from console.server.process import alive
 from console.server.proof import proof_link, read_proof
 from console.server.ready import read_canary
 from console.server.room import make_state
-from console.server.run_lock import busy_with, run_is_live
+from console.server.run_lock import busy_with, left_note, run_is_live
 from console.server.start import PortInUse, launch
 from console.server.startup import StartupReader
 from console.server.state import ServerRecord, read_stop, stop_path
 from console.server.status import Diagnosis, Phase, ServerStatus, State
 from console.server.stop import StopReport
-from console.server.worked import read_worked
+from console.server.worked import at_hand, read_worked
 
 if TYPE_CHECKING:
     from console.gpu.sample import GpuReport
@@ -79,9 +79,9 @@ class Server:
         observer = self._observe(self.record())
         return observer.preset if observer else None
 
-    def worked(self) -> Preset | None:
-        """The last preset that was ready, as resolved; secrets from this console's environment, else the server's."""
-        return read_worked(self.paths, self.running_preset())
+    def worked(self, besides: Preset | None = None) -> Preset | None:
+        """The last preset that was ready and is not `besides` (else: not that of the last life), with its secrets."""
+        return read_worked(self.paths, self.running_preset(), besides or at_hand(self.paths, self.preset()))
 
     def running_preset(self) -> Preset | None:
         """The preset of the server that lives now, with its secrets; `None` when none does."""
@@ -145,7 +145,7 @@ class Server:
             return None
         try:
             return self.paths.baseline.read_text()
-        except OSError:
+        except (OSError, ValueError):
             return None
 
     def status(self, *, probe: bool = True) -> ServerStatus:
@@ -163,7 +163,8 @@ class Server:
         if status.state is State.FAILED and probe:
             status = self._holders.told(status)
         self._seen = (time.monotonic(), frozenset(status.ours))
-        told = [text for text in (note, status.note) if text]
+        left = left_note(self.paths, record.log) if record and status.pid is not None else None
+        told = [text for text in (note, status.note, left) if text]
         return replace(status, note="; ".join(told) or None)
 
     def ours(self) -> frozenset[int]:

@@ -16,7 +16,7 @@ _PATIENCE_S = 1.0
 def take(path: Path, patience_s: float = _PATIENCE_S) -> int | None:
     """Lock the file for ourselves; the descriptor that holds it, or `None` when somebody else does."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    handle = _above_the_streams(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     end = time.monotonic() + patience_s
     while True:
         try:
@@ -27,6 +27,15 @@ def take(path: Path, patience_s: float = _PATIENCE_S) -> int | None:
                 os.close(handle)
                 return None
             time.sleep(0.02)
+
+
+def _above_the_streams(handle: int) -> int:
+    """The same file as a descriptor above 2: a child's standard streams would take its place."""
+    if handle > 2:
+        return handle
+    raised = fcntl.fcntl(handle, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(handle)
+    return raised
 
 
 def is_held(path: Path) -> bool:

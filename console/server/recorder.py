@@ -27,6 +27,7 @@ from console.metrics.span import Span, of_several_tokens, restarted
 from console.metrics.vllm import Counters
 from console.metrics.window import prompt_split
 from console.server.minutes import Boot, CardMinute, Minute, Store, history_path
+from console.server.models import by_stand_in
 from console.server.plain_endpoint import PlainEndpoint
 from console.server.sockets import url_of
 from console.server.state import SCHEMA, ServerRecord, read_json, read_server, recorder_path, write_json
@@ -238,10 +239,9 @@ class Watch:
             return False
         self._proved = True
         told = canary if proved and canary else {}
-        old = self._recorder.boot
-        self._recorder.boot = Boot(
-            old.life, old.preset, told.get("version"), told.get("model"), old.simulated, old.started
-        )
+        old, version = self._recorder.boot, told.get("version")
+        simulated = old.simulated or by_stand_in(version)
+        self._recorder.boot = Boot(old.life, old.preset, version, told.get("model"), simulated, old.started)
         # A recorder that died before this one has written minutes: what it counted must not be counted again.
         self._recorder.base(self._baseline(page) if proved and not self._recorder.continues else page)
         return True

@@ -26,15 +26,22 @@ def full_note(folder: Path) -> str:
     return f"the disk of {folder} is full: the log ends early and nothing is kept; make room there"
 
 
+class NoRoom(ConsoleError):
+    """The disk is full: says nothing about the server that was to be started."""
+
+    cause = "no-room"
+
+
 def make_state(paths: Paths) -> None:
     """Make the state folders, and see that a server's log and record find room there.
 
     Raises:
-        ConsoleError: they do not, or the folders cannot be made.
+        NoRoom: they do not.
+        ConsoleError: the folders cannot be made.
     """
     free = free_bytes(paths.state)
     if free is not None and free < _START_BYTES:
-        raise ConsoleError(
+        raise NoRoom(
             "there is no room for the server's log and state",
             f"{gib(free)} are free at {paths.state}, {gib(_START_BYTES)} are wanted",
             "make room there, or point XDG_STATE_HOME to another disk",

@@ -1,14 +1,16 @@
-"""The lock of the A/B run: held by the lab's process for the length of a run, its content is the run's id."""
+"""The lock of the A/B run: held by the lab's process for the length of a run; it holds the run's id and its pid."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from console.errors import BusyError
 from console.paths import Paths
 from console.server.locks import held, is_held
+from console.server.process import Identity, identify
 
 
 @contextmanager
@@ -22,7 +24,7 @@ def hold_run_lock(paths: Paths, run_id: str) -> Iterator[None]:
         if handle is None:
             raise busy_with(run_is_live(paths) or "another run")
         os.ftruncate(handle, 0)
-        os.pwrite(handle, run_id.encode(), 0)
+        os.pwrite(handle, f"{run_id}\n{os.getpid()}\n".encode(), 0)
         yield
 
 
@@ -30,10 +32,40 @@ def run_is_live(paths: Paths) -> str | None:
     """The id of the run that lives now."""
     if not is_held(paths.run_lock):
         return None
+    return _words(paths)[0]
+
+
+def run_holder(paths: Paths) -> Identity | None:
+    """The process that holds the lock, as it wrote itself down; `None` where none does or it cannot be told."""
+    if not is_held(paths.run_lock):
+        return None
+    _, *pid = _words(paths)
+    return identify(int(pid[0])) if pid and pid[0].isdecimal() else None
+
+
+def _words(paths: Paths) -> list[str]:
+    """The run's id, and the pid of its process."""
     try:
-        return paths.run_lock.read_text().strip() or "unknown"
-    except OSError:
-        return "unknown"
+        return paths.run_lock.read_text().split() or ["unknown"]
+    except (OSError, UnicodeDecodeError):
+        return ["unknown"]
+
+
+def arm_of(paths: Paths, log: str) -> str | None:
+    """The id of the run whose boot writes this log; `None` for a server that belongs to no run."""
+    inside = Path(log)
+    return inside.relative_to(paths.runs).parts[0] if inside.is_relative_to(paths.runs) else None
+
+
+def left_note(paths: Paths, log: str) -> str | None:
+    """What to know of a living server that a run started and did not live to stop; `None` for any other."""
+    run_id = arm_of(paths, log)
+    if run_id is None or run_is_live(paths):
+        return None
+    return (
+        f"this server is an arm left by the A/B run {run_id}, which died "
+        f"(`qwen-console ab recover {run_id}` puts back what ran before)"
+    )
 
 
 def busy_with(run_id: str) -> BusyError:

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from console.server import shapes
 from console.server.process import Identity, Kin
 
 SCHEMA = 1
@@ -61,13 +62,13 @@ class ServerRecord:
             keeper=identity_from(raw["keeper"]),
             child=identity_from(raw["child"]) if raw["child"] is not None else None,
             argv=tuple(map(str, raw["argv"])),
-            log=str(raw["log"]),
+            log=shapes.text(raw["log"]),
             started=str(raw["started"]),
-            grace_s=float(raw["grace_s"]),
+            grace_s=shapes.number(raw["grace_s"]),
             whole=bool(raw["whole"]),
-            preset=raw["preset"],
-            host=raw["host"],
-            port=raw["port"],
+            preset=shapes.preset(raw["preset"]),
+            host=None if raw["host"] is None else shapes.text(raw["host"]),
+            port=None if raw["port"] is None else int(shapes.number(raw["port"])),
             restarts=int(raw.get("restarts", 0)),
         )
 
@@ -94,11 +95,11 @@ class ExitRecord:
         """The inverse of `write`."""
         return cls(
             life=str(raw["life"]),
-            code=raw["code"],
-            signal=raw["signal"],
+            code=None if raw["code"] is None else int(raw["code"]),
+            signal=None if raw["signal"] is None else int(raw["signal"]),
             at=str(raw["at"]),
             asked=bool(raw["asked"]),
-            asked_by=raw["asked_by"],
+            asked_by=None if raw["asked_by"] is None else shapes.text(raw["asked_by"]),
             escalated=bool(raw["escalated"]),
         )
 
@@ -182,7 +183,7 @@ def read_json(path: Path) -> tuple[Mapping[str, Any] | None, str | None]:
         raw = json.loads(path.read_text())
     except FileNotFoundError:
         return None, None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         return None, f"{path.name} cannot be read and is ignored ({type(error).__name__})"
     if not isinstance(raw, dict):
         return None, f"{path.name} is torn and is ignored"
@@ -197,7 +198,7 @@ def _read(path: Path, build: Callable[[Mapping[str, Any]], T]) -> tuple[T | None
         return None, note
     try:
         return build(raw), None
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None, f"{path.name} lacks what it should hold and is ignored"
 
 

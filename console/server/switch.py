@@ -107,7 +107,9 @@ def stop_before(server: Server, preset: Preset, say: Callable[[str], None]) -> S
 
 
 def way_back(server: Server, preset: Preset) -> Preset | None:
-    """The preset to go back to: the one that is ready now, else the last one that was; `None` if it is this one."""
+    """The preset to go back to: the last one that was ready and is not this one, what is ready now first."""
     ready = server.status(probe=False).state in (State.READY, State.STALLED)
-    back = (server.preset() if ready else None) or server.worked()
-    return None if back is None or (back.name, back.args, back.env) == (preset.name, preset.args, preset.env) else back
+    now = server.preset() if ready else None
+    if now is not None and (now.name, now.args, now.env) != (preset.name, preset.args, preset.env):
+        return now
+    return server.worked(preset)

@@ -21,7 +21,9 @@ def stand_in(folder: Path) -> Engine:
     command.parent.mkdir(parents=True)
     command.write_text(f'#!/bin/sh\nshift\nexec {sys.executable} -P -m console.sim "$@"\n')
     command.chmod(0o755)
-    return Engine(folder)
+    found = Engine(folder)
+    found.model.mkdir()
+    return found
 
 
 def breaks_off(bench: Bench) -> str:

@@ -54,7 +54,9 @@ def test_what_a_server_did_is_in_the_history_and_the_canary_is_not(demo: Console
     assert sum(minute["requests"] for minute in boot["minutes"]) == 3
     assert [card["card"] for card in boot["cards"]] == [0, 1]
     assert all(card["vram_peak_bytes"] > 0 for card in boot["cards"])
-    text = demo("history").out
+    told = demo("history")
+    text = told.out
+    assert "A/B runs are not in it" in told.err
     assert "3 requests" in text
     assert "SIMULATED" in text
     assert "fix:" in demo("history", "--since", "soon", code=2).err

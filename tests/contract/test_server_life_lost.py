@@ -224,7 +224,7 @@ def test_the_keeper_is_small_and_knows_nothing_of_the_console(house: House) -> N
     ours = {name for name in done.stdout.split() if name.split(".")[0] == "console"}
     known = set(sys.stdlib_module_names) | {"console", "sitecustomize", "usercustomize"}
     assert ours <= {
-        f"console.server.{name}" for name in ("ending", "keeper", "process", "recording", "rotation", "state")
+        f"console.server.{name}" for name in ("ending", "keeper", "process", "recording", "rotation", "shapes", "state")
     } | {
         "console",
         "console.server",

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from console.cli.server import failure
 from console.server.diagnose import diagnose
 from console.server.lines import EVIDENCE_LIMIT
-from console.server.status import Phase
+from console.server.status import Phase, ServerStatus, State
 from tests.unit.log_cases import read_log, text_of
 from tests.unit.log_starts import API, BANNER, COMPILED, CORE, LOADED, RANK0, READY, broke, raw
 
@@ -277,3 +278,18 @@ def test_any_text_gets_a_bounded_answer(lines: list[str], alive: bool, silent_s:
         assert len(text_of(found)) < 6000
         assert len(found.evidence) <= 6
         assert "prompt_token_ids" not in text_of(found)
+
+
+def test_a_pinned_cache_is_what_is_made_smaller_and_the_line_is_said_once() -> None:
+    args = "non-default args: {'model_tag': 'm', 'kv_cache_memory_bytes': '2.5g', 'gpu_memory_utilization': 0.92}"
+    oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 136.00 MiB."
+    lines = [
+        f"(APIServer pid=1) INFO 11-29 20:28:42 [utils.py:286] {args}",
+        "(Worker_TP0 pid=2) ERROR 11-29 20:28:43 [multiproc_executor.py:1063] WorkerProc hit an exception.",
+        f"(Worker_TP0 pid=2) ERROR 11-29 20:28:43 [multiproc_executor.py:1063] {oom}",
+    ]
+    found = diagnose(lines, exit_code=1)
+    assert found is not None
+    assert "set --kv-cache-memory-bytes 2231564544 (now 2500000000" in found.fix
+    assert "set --gpu-memory-utilization" not in found.fix
+    assert str(failure("p", ServerStatus(State.FAILED, diagnosis=found))).count(oom) == 1

@@ -18,7 +18,7 @@ GIB = 1024**3
 
 @pytest.fixture
 def systemd(tmp_path: Path) -> Path:
-    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "sessions").mkdir(parents=True)
     (tmp_path / "linger").mkdir()
     return tmp_path
 
@@ -52,6 +52,9 @@ def test_lingering_and_spared_users(systemd: Path) -> None:
 
 def test_without_systemd_nothing_ends_at_logout(tmp_path: Path) -> None:
     assert session("me", tmp_path / "none", [], tmp_path).verdict == "ok"
+    (tmp_path / "run").mkdir()
+    without = session("me", tmp_path / "run", [], tmp_path)
+    assert (without.verdict, without.value) == ("ok", "no systemd-logind runs here: nothing ends processes at logout")
 
 
 def test_a_configuration_that_cannot_be_read_is_unknown(systemd: Path) -> None:

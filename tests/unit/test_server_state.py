@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from console.paths import Paths
+from console.presets import Preset
 from console.server.failure import Failure, failure_path, read_failure, write_failure
 from console.server.process import Identity
 from console.server.ready import Canary, read_canary, write_canary
@@ -27,6 +28,7 @@ from console.server.state import (
 from console.server.status import Diagnosis, Phase
 
 _WHO = Identity(7, 8, "boot")
+_PRESET = Preset("p", "m", args={"max-model-len": 4096}, env={"A": "b"}).to_json()
 _SERVER = ServerRecord(
     life="abc",
     keeper=_WHO,
@@ -36,7 +38,7 @@ _SERVER = ServerRecord(
     started="2029-01-01T00:00:00+00:00",
     grace_s=3.5,
     whole=False,
-    preset={"name": "p"},
+    preset=_PRESET,
     host="127.0.0.1",
     port=8000,
 )
@@ -130,3 +132,44 @@ def test_canary_and_failure_belong_to_their_life() -> None:
     assert read_failure(paths) == failure
     failure_path(paths).write_text('{"schema": 1, "life": null, "preset": null, "diagnosis": {"cause": 1}}')
     assert read_failure(paths) is None
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("keeper", 0), 1e999),
+        (("log",), "/a\0b"),
+        (("log",), "\ud800"),
+        (("preset",), True),
+        (("preset", "name"), None),
+        (("preset", "name"), [None]),
+        (("preset", "args"), None),
+        (("preset", "server", "port"), "80"),
+        (("preset", "server", "stop-grace"), True),
+        (("preset", "env", "A"), 7),
+        (("port",), {}),
+        (("grace_s",), "long"),
+    ],
+)
+def test_a_record_of_another_shape_is_a_note(tmp_path: Path, place: tuple[str | int, ...], value: object) -> None:
+    file = tmp_path / "server.json"
+    write(file, _SERVER)
+    raw = json.loads(file.read_text())
+    inside = raw
+    for step in place[:-1]:
+        inside = inside[step]
+    inside[place[-1]] = value
+    file.write_text(json.dumps(raw))
+    record, note = read_server(file)
+    assert record is None
+    assert note is not None
+    assert "ignored" in note
+
+
+def test_a_file_nested_too_deeply_is_a_note(tmp_path: Path) -> None:
+    file = tmp_path / "server.json"
+    file.write_text("[" * 200_000)
+    record, note = read_server(file)
+    assert record is None
+    assert note is not None
+    assert "cannot be read" in note

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from math import floor
 
+from console.presets.values import whole
 from console.server.diagnosis.rule import Fault, Rule, Words, patterns
 from console.server.status import Phase
 
@@ -13,6 +14,8 @@ _FREE = re.compile(r"of which (?P<free>[\d.]+ [KMG]i?B|\d+ bytes) is free|(?P<ol
 _CARD = re.compile(r"GPU (?P<card>\d+) has|\(GPU (?P<old>\d+);")
 _TOTAL = re.compile(r"total capacity of (?P<size>[\d.]+ GiB)")
 _HOLDERS = re.compile(r"Process (?P<pid>\d+) has (?P<size>[\d.]+ [KMG]i?B) memory in use")
+_CACHE_STEP = 256 * 1024**2
+"""By how much a pinned cache is made smaller: less is no room for a prompt's activations."""
 
 _WHERE = {
     Phase.LOAD: "while the weights were loaded",
@@ -35,10 +38,10 @@ def utilization(fault: Fault) -> float | None:
 def lower_utilization(fault: Fault, step: float) -> str:
     """`--gpu-memory-utilization 0.967`, or how far to lower it; a pinned cache ignores it, and says so."""
     if fault.story.facts.kv_pinned or fault.story.arg("kv_cache_memory_bytes"):
-        return (
-            "lower --kv-cache-memory-bytes by some hundred MiB (with it set, --gpu-memory-utilization is ignored; "
-            "without it, lower that)"
-        )
+        ignored = "with it set, --gpu-memory-utilization is ignored"
+        if (pinned := whole(fault.story.arg("kv_cache_memory_bytes"))) and pinned > _CACHE_STEP:
+            return f"set --kv-cache-memory-bytes {pinned - _CACHE_STEP} (now {pinned}, 256 MiB more; {ignored})"
+        return f"lower --kv-cache-memory-bytes by some hundred MiB ({ignored}; without it, lower that)"
     if (now := utilization(fault)) is None:
         return f"lower --gpu-memory-utilization by {step:g}"
     return f"set --gpu-memory-utilization {round(now - step, 4):g} (now {now:g})"

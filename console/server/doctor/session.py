@@ -13,6 +13,8 @@ from console.server.doctor.check import Check
 _ETC = Path("/etc/systemd")
 _SHIPPED = (Path("/usr/lib/systemd"), Path("/lib/systemd"))
 _RUN = Path("/run/systemd")
+_BY_LOGIND = ("sessions", "seats", "users")
+"""Folders that it makes under /run/systemd when it starts."""
 _LINGER = Path("/var/lib/systemd/linger")
 _LINE = re.compile(r"^\s*KillUserProcesses\s*=\s*(\w+)", re.MULTILINE)
 _ONLY = re.compile(r"^\s*KillOnlyUsers\s*=\s*(.*)$", re.MULTILINE)
@@ -30,6 +32,8 @@ def session(
     name = user or _user()
     if not run.is_dir():
         return Check("logout", "ok", "no systemd here: nothing ends processes at logout")
+    if not any((run / name).is_dir() for name in _BY_LOGIND):
+        return Check("logout", "ok", "no systemd-logind runs here: nothing ends processes at logout")
     told = _settings(list(files) if files is not None else _files())
     if told is None:
         return Check("logout", "unknown", "logind's configuration cannot be read", "", _linger_fix(name))
