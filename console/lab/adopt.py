@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,30 +14,43 @@ import yaml
 from console.errors import ConsoleError, UsageError
 from console.lab.control import find_run
 from console.lab.judge import judge_arm
+from console.lab.plan import Plan
 from console.lab.results import Results, read_results
-from console.lab.view import is_simulated, run_state
+from console.lab.view import is_simulated, readable, run_state
 from console.paths import Paths
 from console.presets import Preset
 from console.presets.model import Value
 from console.presets.overrides import differing_keys
+from console.presets.secrecy import is_masked, is_secret
 
 
-def adopt(paths: Paths, run_id: str, arm: str) -> Path:
-    """Write `<preset>-<arm>.yaml` into the user's own presets; an existing file is never overwritten.
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The preset that adopting an arm would write."""
+
+    path: Path
+    body: Mapping[str, Any]
+    changes: tuple[str, ...]
+    """Each key with its value, as a sentence lists them."""
+    there: Path | None
+    """A preset file that holds the same settings already."""
+
+
+def draft(paths: Paths, run_id: str, arm: str) -> Draft:
+    """What `adopt` would write; nothing is written.
 
     Raises:
         NothingError: no such run.
         UsageError: no such arm, or an arm that is the preset as it is.
-        ConsoleError: the file cannot be written.
     """
     results = _results_with(paths, run_id, arm)
     plan = results.plan
-    changes = {**plan.changes, **plan.arm(arm).overrides}
+    changes = plan.shown({**plan.changes, **plan.arm(arm).overrides})
     if not changes:
         raise UsageError(
             f"the arm {arm} is the preset {plan.base.name} as it is", "", "there is nothing to write: use that preset"
         )
-    texts = [f"{key} {_shown(value)}" for key, value in changes.items()]
+    texts = tuple(f"{key} {_told(plan, key, value)}" for key, value in changes.items())
     simulated = "SIMULATED, says nothing about a graphics card: " if is_simulated(results) else ""
     told = f"{plan.base.name} with {', '.join(texts)}, as measured in {results.id} (verdict: {_word(results, arm)})"
     body = {
@@ -44,14 +58,46 @@ def adopt(paths: Paths, run_id: str, arm: str) -> Path:
         "extends": plan.base.name,
         **_sections(changes),
     }
-    path = _free(paths, f"{plan.base.name}-{arm}")
+    name = f"{plan.base.name}-{arm}"
+    return Draft(_free(paths, name), body, texts, _same(paths, name, body))
+
+
+def adopt(paths: Paths, run_id: str, arm: str) -> Path:
+    """Write `<preset>-<arm>.yaml` into the user's own presets; an existing file is never overwritten.
+
+    Raises:
+        NothingError: no such run.
+        UsageError: no such arm, an arm that is the preset as it is, or one that is written already.
+        ConsoleError: the file cannot be written.
+    """
+    found = draft(paths, run_id, arm)
+    if found.there is not None:
+        fix = f"start it with `qwen-console up {found.there.stem}`"
+        raise UsageError(f"the preset {found.there.stem} is there already", f"{found.there} holds the same", fix)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            yaml.safe_dump(body, file, sort_keys=False, allow_unicode=True, width=110)
+        found.path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(found.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            yaml.safe_dump(dict(found.body), file, sort_keys=False, allow_unicode=True, width=110)
     except OSError as error:
-        raise ConsoleError(f"{path} cannot be written", str(error), "point QWEN_CONSOLE_PRESETS elsewhere") from None
-    return path
+        raise ConsoleError(
+            f"{found.path} cannot be written", str(error), "point QWEN_CONSOLE_PRESETS elsewhere"
+        ) from None
+    return found.path
+
+
+def _same(paths: Paths, name: str, body: Mapping[str, Any]) -> Path | None:
+    """The file of that name, or of that name with a number, that holds the same settings; of which run is no matter."""
+    for path in sorted(paths.own_presets.glob("*.yaml")):
+        if path.stem != name and not path.stem.removeprefix(f"{name}-").isdigit():
+            continue
+        try:
+            held = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError):
+            continue
+        if isinstance(held, dict) and {**held, "description": ""} == {**body, "description": ""}:
+            return path
+    return None
 
 
 def caution(paths: Paths, run_id: str, arm: str) -> str | None:
@@ -87,7 +133,8 @@ def _word(results: Results, arm: str) -> str:
 
 def _results_with(paths: Paths, run_id: str, arm: str) -> Results:
     run_dir = find_run(paths, run_id)
-    results = read_results(run_dir)
+    with readable(run_dir):
+        results = read_results(run_dir)
     if results is None:
         raise ConsoleError(f"the run {run_dir.name} cannot be read", "its plan is lost", "`qwen-console ab list`")
     names = [found.name for found in results.plan.arms]
@@ -104,16 +151,35 @@ class Difference:
     before: Value
     after: Value
     """`None` where the key is not set."""
+    secret: bool = False
 
     @property
     def text(self) -> str:
         """`max-num-batched-tokens: 2048 → 3202`."""
+        if self.secret:
+            return f"{self.key}: {_hidden(self.before)} → {_hidden(self.after)}"
         return f"{self.key}: {_shown(self.before)} → {_shown(self.after)}"
 
 
 def difference(before: Preset, after: Preset) -> tuple[Difference, ...]:
     """What differs between two presets, key by key: what adopting an arm really changes."""
-    return tuple(Difference(key, _value(before, key), _value(after, key)) for key in differing_keys(before, after))
+    known = before.secrets | after.secrets
+    return tuple(
+        Difference(key, _value(before, key), _value(after, key), _is_secret(key, known))
+        for key in differing_keys(before, after)
+    )
+
+
+def arm_texts(plan: Plan) -> list[str]:
+    """What each arm sets otherwise than the first one, from what to what; values of the environment are not shown."""
+    first, *others = plan.arms
+    before = plan.preset_of(first.name)
+    found = []
+    for arm in others:
+        changes = difference(before, plan.preset_of(arm.name))
+        shown = [one.key if one.key.startswith("env.") else one.text for one in changes]
+        found += [f"{first.name} → {arm.name}: {', '.join(shown)}"] if shown else []
+    return found
 
 
 def _value(preset: Preset, key: str) -> Value:
@@ -122,6 +188,20 @@ def _value(preset: Preset, key: str) -> Value:
     if key.startswith("server."):
         return preset.to_json()["server"].get(key.removeprefix("server."))
     return preset.args.get(key.replace("_", "-"))
+
+
+def _told(plan: Plan, key: str, value: Value) -> str:
+    """As a description tells it: `${NAME}` would be filled in there, too."""
+    return _hidden(value) if is_masked(key, value, plan.base.secrets) else _shown(value)
+
+
+def _is_secret(key: str, known: Collection[str]) -> bool:
+    name = key.removeprefix("env.")
+    return key != name and (name in known or is_secret(name))
+
+
+def _hidden(value: Value) -> str:
+    return "not set" if value is None else "(secret)"
 
 
 def _shown(value: Value) -> str:

@@ -30,6 +30,7 @@ from console.presets.model import KEY_VARIABLE
 from console.server.failure import diagnosis_json
 from console.server.life import Server
 from console.server.log import ends
+from console.server.room import NoRoom, full_note, is_full
 from console.server.startup import read_startup
 from console.server.status import ServerStatus, State
 
@@ -99,10 +100,12 @@ class Boot:
             end.reason = None if end.valid else f"crashed: {crash.diagnosis.what}"
         except BootVoid as void:
             end.reason = str(void)
-        except JournalError:
+        except (JournalError, NoRoom):
             raise
         except ConsoleError as error:
             end.reason = f"{error.what}: {error.why}" if error.why else error.what
+        if not end.valid and is_full(self._shared.folder):
+            raise NoRoom(full_note(self._shared.folder), end.reason or "")
         end.env = self._environment()
         self._cards.close()
         self._stop()

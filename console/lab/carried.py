@@ -6,7 +6,10 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from console.lab.plan import Plan
 from console.presets import Preset
+from console.presets.catalog import env_text
+from console.presets.secrecy import masked
 
 _PREFIX = "QWEN_CONSOLE_CARRIED_"
 
@@ -16,6 +19,25 @@ def pack(role: str, preset: Preset | None) -> dict[str, str]:
     if preset is None:
         return {}
     return {f"{_PREFIX}{role}_{name}": preset.env[name] for name in preset.secrets if name in preset.env}
+
+
+def pack_arms(plan: Plan) -> dict[str, str]:
+    """Variables that carry what each arm overrides secrets with."""
+    return {
+        f"{_PREFIX}{_arm(i)}_{key.removeprefix('env.')}": env_text(value)
+        for i, arm in enumerate(plan.arms)
+        for key, value in arm.overrides.items()
+        if masked({key: value}, plan.base.secrets) != {key: value}
+    }
+
+
+def unpack_arms(count: int) -> list[dict[str, str]]:
+    """The secrets carried for each of so many arms."""
+    return [unpack(_arm(i)) for i in range(count)]
+
+
+def _arm(number: int) -> str:
+    return f"arm{number}"
 
 
 def unpack(role: str, env: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
+from console.presets.secrecy import is_secret
+
 PREFIXES = ("VLLM_", "NCCL_", "CUDA_", "TORCH_")
 """Variables that decide what a server does."""
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD")
 _SLEPT_S = 1.0
 
 
 def deciding(env: Mapping[str, str], varied: Iterable[str]) -> dict[str, str]:
     """The variables that decide, without secrets and without those that the arms vary (`env.X`)."""
     left_out = {key.removeprefix("env.") for key in varied if key.startswith("env.")}
-    kept = (name for name in env if name.startswith(PREFIXES) and name not in left_out and not _SECRET.search(name))
+    kept = (name for name in env if name.startswith(PREFIXES) and name not in left_out and not is_secret(name))
     return {name: env[name] for name in sorted(kept)}
 
 

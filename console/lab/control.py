@@ -8,19 +8,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 from console.errors import BusyError, ConsoleError, NothingError
-from console.lab.folder import LAB_RECORD, read_folder
+from console.lab.folder import folder_at_hand, read_folder
 from console.lab.journal import Journal, read_events
 from console.lab.report import write_reports
 from console.lab.restore import restore, runs_an_arm
 from console.lab.view import RunView, ended, read_run, run_state
 from console.paths import Paths
 from console.server.life import Server
-from console.server.process import send
-from console.server.run_lock import hold_run_lock, run_is_live
-from console.server.state import read_server
+from console.server.process import Identity, alive, command_line, identify, send, snapshot
+from console.server.run_lock import hold_run_lock, run_holder, run_is_live
 from console.server.stop import wait_gone
 
 _PATIENCE_S = 1800.0
+_BLIND_S = 10.0
+"""So long may nobody be found who holds the lock: a process that was just started, or handed on by its keeper."""
+_LOOK_S = 0.1
+_MODULE = b"console.lab"
 
 
 def list_runs(paths: Paths) -> list[RunView]:
@@ -58,20 +61,26 @@ def stop_run(paths: Paths, on_event: Callable[[str], None] | None = None) -> Run
     run_id = run_is_live(paths)
     if run_id is None:
         raise NothingError("no A/B run is going on", "", "`qwen-console ab list` shows those that were")
-    run_dir = paths.run(run_id)
-    record, _ = read_server(run_dir / LAB_RECORD)
-    if record is None or record.child is None:
-        raise ConsoleError(
-            f"the run {run_id} cannot be told to end", "its record is lost", "end the process that holds run.lock"
-        )
-    send(record.child, signal.SIGTERM)
+    run_dir, told = paths.run(run_id), set[Identity]()
     end, said = time.monotonic() + _PATIENCE_S, ""
-    while not wait_gone(record.child, min(end, time.monotonic() + 0.25)):
+    blind = time.monotonic() + _BLIND_S
+    while run_is_live(paths) == run_id or any(alive(who) for who in told):
+        found = _labs(paths, run_dir)
+        if found or any(alive(who) for who in told):
+            blind = time.monotonic() + _BLIND_S
+        for who in found - told:
+            told.add(who)
+            if not _recovers(who):
+                send(who, signal.SIGTERM)
+        _pause(told, min(end, time.monotonic() + 0.25))
         steps = [event for event in read_events(run_dir) if event["event"] == "step"]
         text = str(steps[-1]["text"]) if steps else ""
         if on_event is not None and text != said:
             on_event(text)
         said = text
+        if time.monotonic() >= blind:
+            fix = f"end the process that holds {paths.run_lock}"
+            raise ConsoleError(f"the run {run_id} cannot be told to end", "its process cannot be found", fix)
         if time.monotonic() >= end:
             raise ConsoleError(
                 f"the run {run_id} does not end", f"it is still at: {said}", f"see {run_dir / 'lab.log'}"
@@ -79,18 +88,54 @@ def stop_run(paths: Paths, on_event: Callable[[str], None] | None = None) -> Run
     return read_run(run_dir)
 
 
-def recover(paths: Paths, run_id: str) -> bool:
+def _labs(paths: Paths, run_dir: Path) -> set[Identity]:
+    """The processes that carry out this run or recover it: who holds the lock, else whoever was started to.
+
+    The record in the run's folder is not asked: it may name a process that never came to hold the lock.
+    """
+    holder = run_holder(paths)
+    if holder is not None and _MODULE in command_line(holder.pid):
+        return {holder}
+    last = str(run_dir).encode()
+    words = {pid: command_line(pid).split(b"\0") for pid in snapshot()}
+    found = (identify(pid) for pid, line in words.items() if _MODULE in line and last in line)
+    return {who for who in found if who is not None}
+
+
+def _recovers(who: Identity) -> bool:
+    """Whether it puts back what ran before a run that died: told to end, it would leave that undone."""
+    return b"--recover" in command_line(who.pid).split(b"\0")
+
+
+def _pause(told: set[Identity], until: float) -> None:
+    """Wait for one that was told to end, so that its end is seen at once; else the whole time."""
+    living = next((who for who in told if alive(who)), None)
+    if living is None or wait_gone(living, until):
+        time.sleep(min(_LOOK_S, max(0.0, until - time.monotonic())))
+
+
+def recover(paths: Paths, run_id: str, *, by_hand: bool = False) -> bool:
     """After the lab's death: stop its arm, start what ran before, mark the run interrupted. Again it does nothing.
+
+    Args:
+        paths: whose state.
+        run_id: the run, by its id or the beginning of one.
+        by_hand: secrets come from this shell and the preset files; else they were carried into this process.
 
     Returns:
         Whether there was anything to do.
+
+    Raises:
+        NothingError: there is no such run.
+        ConsoleError: its folder cannot be read.
     """
-    run_dir = paths.run(run_id)
+    run_dir = find_run(paths, run_id)
+    run_id = run_dir.name
     if ended(run_dir) or run_state(run_dir, read_events(run_dir)) == "running":
         return False
-    folder = read_folder(run_dir)
-    server = Server(paths)
+    folder = folder_at_hand(run_dir) if by_hand else read_folder(run_dir)
     note = "the lab's process died"
+    server = Server(paths)
     try:
         with hold_run_lock(paths, run_id), Journal(run_dir) as journal:
             # Without an arm of ours something else was started since, or it runs again already.
@@ -101,6 +146,8 @@ def recover(paths: Paths, run_id: str) -> bool:
     except BusyError:
         with Journal(run_dir) as journal:
             journal.add("run-end", state="interrupted", note=f"{note}, and another run goes on")
+    finally:
+        server.close()
     write_reports(run_dir)
     return True
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from console.errors import ConsoleError
@@ -12,8 +13,10 @@ from console.lab.journal import read_json, write_json
 from console.lab.plan import Plan
 from console.lab.results import PLAN_FILE
 from console.paths import Paths
-from console.presets import Preset
+from console.presets import Preset, load_catalog
+from console.presets.catalog import refilled
 from console.presets.model import KEY_VARIABLE
+from console.presets.secrecy import is_masked
 
 BEFORE_FILE, PATHS_FILE = "before.json", "paths.json"
 LAB_RECORD, LAB_EXIT, LAB_LOG = "lab.json", "exit.json", "lab.log"
@@ -39,8 +42,14 @@ class Folder:
     @property
     def missing_secrets(self) -> tuple[str, ...]:
         """Secrets of the preset under test whose values did not come along; the arms' own key is made for each boot."""
-        base = self.plan.base
-        return tuple(sorted(base.secrets - base.env.keys() - {KEY_VARIABLE}))
+        base, arms = self.plan.base, self.plan.arms
+        masked = {
+            key.removeprefix("env.")
+            for arm in arms
+            for key, value in arm.overrides.items()
+            if is_masked(key, value, base.secrets)
+        }
+        return tuple(sorted(((base.secrets - base.env.keys()) | masked) - {KEY_VARIABLE}))
 
 
 def write_folder(run_dir: Path, paths: Paths, plan: Plan, before: Preset | None) -> None:
@@ -65,9 +74,27 @@ def read_folder(run_dir: Path, secrets: Mapping[str, str] | None = None) -> Fold
         paths = Paths(run_dir.parents[1], Path(places["config"]), Path(places["cache"]), places["demo"])
         ours, theirs = (carried.unpack(role) if secrets is None else secrets for role in ("plan", "before"))
         ran = Preset.from_json(before["preset"], theirs) if before["preset"] else None
-        missing = tuple(sorted(ran.secrets - ran.env.keys())) if ran else ()
-        return Folder(run_dir, paths, Plan.from_json(plan, ours), ran, missing)
+        arms = carried.unpack_arms(len(plan["arms"])) if secrets is None else None
+        return Folder(run_dir, paths, Plan.from_json(plan, ours, arms), ran, _missing(ran))
     except (KeyError, TypeError, ValueError) as error:
         raise ConsoleError(
             f"the run {run_dir.name} cannot be read", f"{type(error).__name__}: {error}", "start a new run"
         ) from None
+
+
+def folder_at_hand(run_dir: Path) -> Folder:
+    """Read it back long after: secrets come from this shell's environment, else from the preset's own file.
+
+    Raises:
+        ConsoleError: the folder is not whole.
+    """
+    found = read_folder(run_dir, os.environ)
+    presets = load_catalog(found.paths.preset_dirs()).presets
+    changed = {key.removeprefix("env.") for key in found.plan.changes}
+    base = refilled(found.plan.base, presets, changed)
+    before = refilled(found.before, presets) if found.before else None
+    return replace(found, plan=replace(found.plan, base=base), before=before, missing=_missing(before))
+
+
+def _missing(preset: Preset | None) -> tuple[str, ...]:
+    return tuple(sorted(preset.secrets - preset.env.keys())) if preset else ()

@@ -65,7 +65,7 @@ def identity(plan: Plan) -> dict[str, Any]:
         "simulated": base.simulated,
         "preset": base.name,
         "args": dict(base.args),
-        "env": deciding(base.env, ()),
+        "env": deciding(base.env, [f"env.{name}" for name in base.secrets]),
         "varied": list(plan.differs),
         "shape": {name: value for name, value in plan.shape.to_json().items() if name not in _FREE_SIZES},
         "workloads": list(plan.workloads),
@@ -111,7 +111,7 @@ def _left_behind(paths: Paths) -> Iterator[dict[str, Any]]:
     """What each run wrote at its end, the newest first."""
     for folder in sorted((folder for folder in paths.runs.glob("*") if folder.is_dir()), reverse=True):
         raw = read_json(folder / SPREAD_FILE)
-        if isinstance(raw, dict) and raw.get("schema") == SCHEMA:
+        if isinstance(raw, dict) and raw.get("schema") == SCHEMA and isinstance(raw.get("identity"), dict):
             yield raw
 
 

@@ -26,11 +26,15 @@ _BALLAST_BYTES = 262_144
 Event = Mapping[str, Any]
 
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""What a full disk answers."""
+
+
 class JournalError(ConsoleError):
     """The journal cannot be written: a run must not go on that leaves no trace."""
 
     def __init__(self, path: Path, error: OSError) -> None:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        full = error.errno in FULL
         what = (
             "the disk is full: the run's journal cannot be written" if full else "the run's journal cannot be written"
         )
@@ -172,7 +176,7 @@ def _parse(chunk: bytes) -> list[Event]:
     for line in chunk.split(b"\n"):
         try:
             event = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(event, dict) and "event" in event:
             events.append(event)
@@ -182,13 +186,17 @@ def _parse(chunk: bytes) -> list[Event]:
 def write_json(path: Path, value: object) -> None:
     """Replace a JSON file whole: readers see the old one or the new one."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    beside.replace(path)
+    try:
+        beside.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        beside.replace(path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def read_json(path: Path) -> Any:
     """The JSON of a file; `None` if there is none that can be read."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from console import units
 from console.lab.history import Floor
-from console.lab.measures import MEASURES, PRIMARY
+from console.lab.measures import MEASURES, PRIMARY, said
+from console.lab.own_arm import to_change
 from console.lab.results import Results
 from console.lab.verdict import ArmState, Finding, Verdict, half_widths, overall
 
@@ -24,13 +25,16 @@ def judge(results: Results, *, finished: bool) -> Verdict:
     """
     plan = results.plan
     base, *others = [arm.name for arm in plan.arms]
-    verdicts = [judge_arm(results, base, arm) for arm in others]
+    by_arm = {arm: judge_arm(results, base, arm) for arm in others}
+    verdicts = list(by_arm.values())
     best = min(verdicts, key=lambda verdict: (_BEST_FIRST.index(verdict.overall), _gain(results, verdict)))
     if len(verdicts) > 1:
         best = replace(best, why=tuple(f"{verdict.sentence}" for verdict in verdicts))
     best = replace(best, why=(*best.why, *_beside(results)))
     if not finished:
         return _cut_short(results, best)
+    if change := to_change(plan, best, by_arm):
+        best = replace(best, sentence=f"{best.sentence}. {change}")
     if (settled := results.last("settled")) is not None:
         head = f"settled after {settled['round']} of {plan.rounds} rounds"
         return replace(best, sentence=f"{best.sentence} ({head})")
@@ -106,7 +110,7 @@ def findings(results: Results, arm: str) -> Sequence[Finding]:
         found.append(
             Finding(
                 name,
-                measure.title,
+                measure.said,
                 pair.verdict,
                 pair.ratio,
                 pair.lo,
@@ -140,7 +144,9 @@ def _floor_text(results: Results) -> list[str]:
     floor = results.lent.floor
     if floor is None or results.plan.kind == "aa":
         return []
-    shown = [f"{name} ±{width * 100:.1f} %" for name, width in floor.half_width.items() if name in results.metrics]
+    shown = [
+        f"{said(name)} ±{width * 100:.1f} %" for name, width in floor.half_width.items() if name in results.metrics
+    ]
     other = f", size {floor.size}" if floor.size not in ("", results.plan.size) else ""
     head = f"noise floor ({floor.run}, {floor.rounds} rounds{other})"
     return [f"{head}: equal arms come apart by {', '.join(shown)}"] if shown else []
@@ -152,7 +158,7 @@ def _pooled_text(results: Results) -> list[str]:
     if not pairs:
         return []
     judged = [(name, pair) for name, pair in pairs if MEASURES[name].judged] or pairs
-    shown = [f"{name} {(pair.spread or 0) * 100:.1f} % ({pair.df} degrees of freedom)" for name, pair in judged]
+    shown = [f"{said(name)} {(pair.spread or 0) * 100:.1f} % ({pair.df} degrees of freedom)" for name, pair in judged]
     runs = len(results.lent.runs)
     head = (
         f"boot-to-boot spread pooled with {runs} earlier run{'s' if runs > 1 else ''} ({', '.join(results.lent.runs)})"

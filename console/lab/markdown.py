@@ -7,7 +7,7 @@ from typing import Any
 
 from console import units
 from console.lab.measures import MEASURES
-from console.lab.words import ONE_ROUND, RUN, explained, run_word
+from console.lab.words import CHANGE, ONE_ROUND, PARTING, explained, meaning, run_word
 
 Report = Mapping[str, Any]
 _BOOT_HEAD = (
@@ -63,7 +63,8 @@ def _verdict(report: Report) -> list[str]:
     word, verdict = word_of(report), report["verdict"]
     if verdict is None:
         return [f"**{word}:** no verdict yet, the run is not over.", ""]
-    means = [f"*{word}*: {RUN[word]}.", ""] if word in RUN else []
+    text = meaning(report["kind"], word)
+    means = [f"*{word}*: {text}.", ""] if text else []
     lines = [f"**{word}**: {verdict['sentence']}", "", *means]
     return [*lines, *(f"- {reason}" for reason in verdict["why"]), ""]
 
@@ -101,6 +102,8 @@ def _metrics(report: Report, arms: list[str]) -> list[str]:
         "## Comparison",
         "",
         *_table(["measure", "arms", "change", "interval", "spread (df)", "verdict"], pairs),
+        "",
+        CHANGE,
         "",
         *_words(report),
     ]
@@ -140,7 +143,7 @@ def _divergence(report: Report) -> list[str]:
             rows.append([arm, f"{found['equal']} of {found['pairs']}", first])
     if not rows:
         return []
-    note = "Greedy answers to the same prompts. That they part is information: boots of one configuration do so too."
+    note = f"Greedy answers to the same prompts, token by token. {PARTING}"
     head = ["arm", "equal to the first arm's", "the others part after (median)"]
     return ["## First divergence", "", *_table(head, rows), "", note, ""]
 
@@ -171,7 +174,7 @@ def _speculation(report: Report) -> list[str]:
 
 def _probes(report: Report) -> list[str]:
     rows = [
-        [arm, probe, f"{tally['passed']} of {tally['of']}", tally["note"] or ""]
+        [arm, probe, f"{tally['passed']} of {tally['of']}" if tally["of"] else units.NA, tally["note"] or ""]
         for arm, tallies in report["probes"].items()
         for probe, tally in tallies.items()
     ]
@@ -187,7 +190,8 @@ def _plan(report: Report) -> list[str]:
     lines = ["## Plan", "", f"- differs between the arms: {differs}"]
     for arm in plan["arms"]:
         changes = ", ".join(f"`{key}={setting}`" for key, setting in arm["overrides"].items())
-        lines.append(f"- {arm['name']}: {changes or 'the preset as it is'}")
+        own = " (what the preset runs)" if changes and arm["name"] == plan["own_arm"] else ""
+        lines.append(f"- {arm['name']}: {changes or 'the preset as it is'}{own}")
     lines.append(
         f"- {plan['rounds']} round(s), size {plan['size']}, seed {plan['seed']}, order {' '.join(plan['order'])}"
     )

@@ -26,6 +26,17 @@ class Measure:
     judged: bool = True
     """Whether it takes part in the overall verdict; the others are information."""
 
+    @property
+    def said(self) -> str:
+        """The title within a sentence, where a comma would part it: `time to first token (cold)`."""
+        head, comma, rest = self.title.partition(", ")
+        return f"{head} ({rest})" if comma else head
+
+
+def said(name: str) -> str:
+    """A measure by its name, for a sentence; the name itself where it is no measure of today."""
+    return MEASURES[name].said if name in MEASURES else name
+
 
 MEASURES: Mapping[str, Measure] = MappingProxyType(
     {

@@ -15,6 +15,7 @@ from console.lab.shapes import BLOCK_TOKENS, Shape, shape_for
 from console.presets import Preset, apply_overrides
 from console.presets.model import Value
 from console.presets.overrides import differing_keys
+from console.presets.secrecy import masked, unmasked
 
 SCHEMA = 1
 WORKLOADS = ("agent", "decode", "interference", "concurrent")
@@ -76,6 +77,11 @@ class Plan:
         """The resolved preset of one arm."""
         return apply_overrides(self.base, self.arm(name).overrides)
 
+    @property
+    def rounds_text(self) -> str:
+        """`1 round`, `3 rounds`."""
+        return f"{self.rounds} round{'' if self.rounds == 1 else 's'}"
+
     def boots(self) -> tuple[tuple[int, int, str], ...]:
         """(number, round, arm) of every boot, both counted from 1."""
         return tuple((i + 1, i // len(self.arms) + 1, name) for i, name in enumerate(self.order))
@@ -85,13 +91,17 @@ class Plan:
         """Measured requests of one boot."""
         return self.shape.requests(self.workloads)
 
+    def shown(self, changes: Mapping[str, Value]) -> dict[str, Value]:
+        """What was changed, as it may be written down: the values of secrets are replaced by `${NAME}`."""
+        return masked(changes, self.base.secrets)
+
     def to_json(self) -> dict[str, Any]:
         """For plan.json."""
         return {
             "schema": SCHEMA,
             "kind": self.kind,
             "preset": self.base.to_json(),
-            "arms": [{"name": arm.name, "overrides": dict(arm.overrides)} for arm in self.arms],
+            "arms": [{"name": arm.name, "overrides": self.shown(arm.overrides)} for arm in self.arms],
             "differs": list(self.differs),
             "rounds": self.rounds,
             "order": list(self.order),
@@ -101,7 +111,7 @@ class Plan:
             "shape": self.shape.to_json(),
             "block_tokens": self.block_tokens,
             "estimate_s": self.estimate_s,
-            "changes": dict(self.changes),
+            "changes": self.shown(self.changes),
             "notes": list(self.notes),
             "workloads": list(self.workloads),
             "early": self.early,
@@ -109,12 +119,28 @@ class Plan:
         }
 
     @classmethod
-    def from_json(cls, raw: Mapping[str, Any], secrets: Mapping[str, str] | None = None) -> Plan:
-        """The inverse of `to_json`; `secrets` supplies the values that the file does not hold."""
+    def from_json(
+        cls,
+        raw: Mapping[str, Any],
+        secrets: Mapping[str, str] | None = None,
+        arm_secrets: Sequence[Mapping[str, str]] | None = None,
+    ) -> Plan:
+        """The inverse of `to_json`.
+
+        Args:
+            raw: what the file holds.
+            secrets: the values that it does not hold.
+            arm_secrets: those of each arm, where they are not the same.
+        """
+        base = Preset.from_json(raw["preset"], secrets)
+        each = arm_secrets or [secrets or {}] * len(raw["arms"])
         return cls(
             kind=raw["kind"],
-            base=Preset.from_json(raw["preset"], secrets),
-            arms=tuple(Arm(arm["name"], arm["overrides"]) for arm in raw["arms"]),
+            base=base,
+            arms=tuple(
+                Arm(arm["name"], unmasked(arm["overrides"], known, base.secrets))
+                for arm, known in zip(raw["arms"], each, strict=True)
+            ),
             differs=tuple(raw["differs"]),
             rounds=raw["rounds"],
             order=tuple(raw["order"]),

@@ -20,7 +20,10 @@ from console.lab.probes.battery import (
     to_json,
 )
 from console.lab.proof import drafts_between
+from console.presets.installed import stands_in
 from console.server.status import State
+
+NO_MEMORY = "not asked of the stand-in: it makes words up"
 
 
 class Probing:
@@ -58,9 +61,12 @@ class Probing:
         return sampling_probes(self._asker, self._place.say)
 
     def _long(self) -> dict[str, Tally]:
-        plan = self._place.plan
+        plan, preset = self._place.plan, self._place.preset
         found = long_probe(self._asker, plan.shape, self._count, plan.seed, self._place.say)
-        if found and self._place.preset.speculative is not None:
+        if found and (preset.simulated or stands_in(preset.command)):
+            # The prompt is sent all the same: what it does to the server counts, and acceptance is looked at after it.
+            found = {name: Tally(0, 0, NO_MEMORY) for name in found}
+        if found and preset.speculative is not None:
             self._see_acceptance()
         return found
 

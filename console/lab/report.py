@@ -16,11 +16,13 @@ from console.lab.journal import FILE, read_events, write_json
 from console.lab.judge import noise_floor
 from console.lab.markdown import render
 from console.lab.measures import MEASURES
+from console.lab.own_arm import own_arm
 from console.lab.pictures import picture_names, write_pictures
 from console.lab.probes.divergence import diverge
 from console.lab.results import BootResult, Results, read_results
 from console.lab.trace import Trace
-from console.lab.view import RunView, run_state, view_of
+from console.lab.view import RunView, readable, run_state, view_of
+from console.units import finite
 
 SCHEMA = 1
 JSON_FILE, MARKDOWN_FILE = "report.json", "report.md"
@@ -31,7 +33,14 @@ def to_json(run_dir: Path) -> dict[str, Any]:
 
     Raises:
         NothingError: the folder holds no run.
+        UnreadableRun: its journal is not what a lab writes.
     """
+    with readable(run_dir):
+        report: dict[str, Any] = finite(_report(run_dir))
+        return report
+
+
+def _report(run_dir: Path) -> dict[str, Any]:
     events = read_events(run_dir)
     results = read_results(run_dir, events)
     if results is None:
@@ -84,7 +93,8 @@ def _json(results: Results, view: RunView, run_dir: Path) -> dict[str, Any]:
         "state": view.state,
         "versions": _versions(results),
         "plan": {
-            "arms": [{"name": arm.name, "overrides": dict(arm.overrides)} for arm in plan.arms],
+            "arms": [{"name": arm.name, "overrides": plan.shown(arm.overrides)} for arm in plan.arms],
+            "own_arm": own_arm(plan),
             "differs": list(plan.differs),
             "rounds": plan.rounds,
             "order": list(plan.order),

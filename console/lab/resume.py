@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import os
+import time
+from pathlib import Path
 
-from console.errors import ConsoleError, UsageError
+from console.errors import BusyError, ConsoleError, UsageError
 from console.lab.control import find_run
-from console.lab.folder import BEFORE_FILE, LAB_EXIT, LAB_RECORD, read_folder
+from console.lab.folder import BEFORE_FILE, LAB_RECORD, Folder, folder_at_hand
 from console.lab.journal import read_events, write_json
-from console.lab.launch import spawn, what_runs
+from console.lab.launch import beginning, spawn, what_runs
 from console.lab.progress import progress_of
-from console.lab.view import run_state
+from console.lab.results import BEGINNINGS
+from console.lab.view import readable, run_state
 from console.paths import Paths
 from console.presets import Preset
+from console.server.found import known_life
+from console.server.run_lock import busy_with, run_is_live
+from console.server.stop import wait_gone
+
+_ENDING_S = 10.0
+"""The last breath of the process before: its keeper goes when nothing of it is left."""
 
 
 def resume(paths: Paths, run_id: str | None = None, *, interrupt: bool = False) -> str:
@@ -30,8 +38,32 @@ def resume(paths: Paths, run_id: str | None = None, *, interrupt: bool = False) 
         ConsoleError: its folder cannot be read, or its process does not start.
     """
     run_dir = find_run(paths, run_id)
-    running = what_runs(paths, interrupt=interrupt)
-    folder = read_folder(run_dir, os.environ)
+    with beginning(paths), readable(run_dir):
+        _see_it_gone(paths, run_dir)
+        running = what_runs(paths, interrupt=interrupt)
+        folder = _to_go_on(run_dir)
+        before = _before(running, folder.before, was_restored=_was_restored(run_dir))
+        write_json(run_dir / BEFORE_FILE, {"preset": before.to_json() if before else None})
+        spawn(run_dir, folder.plan, before)
+    return run_dir.name
+
+
+def _see_it_gone(paths: Paths, run_dir: Path) -> None:
+    """See that the process that carried out the run before, and its keeper, have ended."""
+    if live := run_is_live(paths):
+        raise busy_with(live)
+    record, _ = known_life(run_dir / LAB_RECORD)
+    end = time.monotonic() + _ENDING_S
+    for who in (record.child, record.keeper) if record else ():
+        if who is not None and not wait_gone(who, end):
+            raise BusyError(
+                f"the run {run_dir.name} is still ending", f"its process {who.pid} lives", "try again later"
+            )
+
+
+def _to_go_on(run_dir: Path) -> Folder:
+    """The run, which lacks boots and nothing that they need."""
+    folder = folder_at_hand(run_dir)
     missing = [n for n, _, _ in folder.plan.boots() if n not in progress_of(run_dir).ended]
     if run_state(run_dir, read_events(run_dir)) == "done" or not missing:
         raise UsageError(
@@ -40,13 +72,7 @@ def resume(paths: Paths, run_id: str | None = None, *, interrupt: bool = False) 
     if folder.missing_secrets:
         why = f"its preset needs {', '.join(folder.missing_secrets)}"
         raise ConsoleError(f"the run {run_dir.name} cannot go on", why, "set these variables and try again")
-    before = _before(running, folder.before, was_restored=_was_restored(run_dir.name, paths))
-    write_json(run_dir / BEFORE_FILE, {"preset": before.to_json() if before else None})
-    # The records of the process that is gone would be taken for those of the new one.
-    for name in (LAB_RECORD, LAB_EXIT):
-        (run_dir / name).unlink(missing_ok=True)
-    spawn(run_dir, folder.plan.base, before)
-    return run_dir.name
+    return folder
 
 
 def _before(running: Preset | None, recorded: Preset | None, *, was_restored: bool) -> Preset | None:
@@ -56,5 +82,8 @@ def _before(running: Preset | None, recorded: Preset | None, *, was_restored: bo
     return recorded
 
 
-def _was_restored(run_id: str, paths: Paths) -> bool:
-    return any(event["event"] == "restored" for event in read_events(paths.run(run_id)))
+def _was_restored(run_dir: Path) -> bool:
+    """Whether what ran before was started again since the run was begun, or gone on with, the last time."""
+    names = [event["event"] for event in read_events(run_dir)]
+    last = max((i for i, name in enumerate(names) if name in BEGINNINGS), default=0)
+    return "restored" in names[last:]

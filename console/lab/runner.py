@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -13,7 +14,7 @@ from console.lab.bench import Prompts
 from console.lab.boot import Boot, Shared
 from console.lab.conditions import Conditions
 from console.lab.folder import Folder
-from console.lab.journal import Journal
+from console.lab.journal import FULL, Journal, JournalError
 from console.lab.progress import Progress, progress_of
 from console.lab.replay import FILE as REPLAY_FILE
 from console.lab.replay import read_recorded
@@ -21,6 +22,7 @@ from console.lab.report import write_reports
 from console.lab.restore import restore
 from console.lab.settling import settled_by
 from console.server.life import Server
+from console.server.room import NoRoom
 
 
 class StopAsked(KeyboardInterrupt):
@@ -64,7 +66,8 @@ class Runner:
         try:
             try:
                 self._armed = True
-                journal.add(begins, id=self._folder.id, kind=self._plan.kind, preset=self._plan.base.name)
+                name, pid = self._plan.base.name, os.getpid()
+                journal.add(begins, id=self._folder.id, kind=self._plan.kind, preset=name, pid=pid)
                 journal.sync()
                 self._stop_before(journal)
                 self._boots(journal)
@@ -72,10 +75,18 @@ class Runner:
                 # From here on a request to stop changes nothing: what is left is the clean end.
                 self._armed = False
         except StopAsked as asked:
-            return "interrupted", f"stopped by {asked}"
+            return "interrupted", "stopped on request" if str(asked) == "SIGTERM" else f"stopped by {asked}"
+        except (JournalError, NoRoom) as error:
+            # A full disk is nothing that an arm did: the boot at hand is made again.
+            print(error, file=sys.stderr)
+            return "interrupted", f"{error.what}: {error.why}"
         except ConsoleError as error:
             print(error, file=sys.stderr)
             return "failed", f"{error.what}: {error.why}" if error.why else error.what
+        except OSError as error:
+            traceback.print_exc(file=sys.stderr)
+            state = "interrupted" if error.errno in FULL else "failed"
+            return state, f"{error.filename or 'a file of the run'}: {error.strerror or error}"
         except Exception as error:  # noqa: BLE001 - the edge of this process: what ran before must run again
             traceback.print_exc(file=sys.stderr)
             return "failed", f"an error in the lab itself, {type(error).__name__}: {error}; see lab.log"
@@ -131,7 +142,10 @@ class Runner:
     def _shared(self, journal: Journal) -> Shared:
         recorded = self._folder.path / REPLAY_FILE
         prompts = Prompts(read_recorded(recorded) if recorded.exists() else ())
-        conditions = Conditions(self._plan.differs, self._progress.environment)
+        base = self._plan.base
+        # A secret by what it is made of is told by no name: the journal must not hold it.
+        left_out = (*self._plan.differs, *(f"env.{name}" for name in base.secrets))
+        conditions = Conditions(left_out, self._progress.environment)
         return Shared(
             self._plan, self._server, journal, self._folder.path, prompts, conditions, set(self._progress.primed)
         )

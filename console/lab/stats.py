@@ -77,6 +77,8 @@ class Comparison:
     """About how many further rounds would settle an undecided one; `None` if settled, or if no number would do."""
     rounds: int = 0
     """Rounds in which both arms were measured; one can only suggest, whatever interval stands beside it."""
+    short_of: str | None = None
+    """The word that the shown interval alone would give an undecided one: words rest on a stricter one."""
 
 
 def summarise(rounds: Rounds, level: float = LEVEL) -> ArmFigure:
@@ -178,10 +180,15 @@ def _several_rounds(
     word = "undecided"
     if basis.spread.df >= rule.least_df:
         word = _word(centre - strict, centre + strict, rule.smallest, lower_is_better=lower_is_better)
+    short_of = None
+    if word == "undecided" and not rule.interim:
+        near = _word(centre - half, centre + half, rule.smallest, lower_is_better=lower_is_better)
+        short_of = near if near != "undecided" else None
     error, more = _error(basis, rounds), None
     if word == "undecided" and not rule.interim:
         needed = rounds_needed(centre, basis.spread.sd or 0.0, rule.decide, rule.smallest, basis.pooled.df)
-        more = needed - rounds if needed is not None and needed > rounds else None
+        # The spread that is pooled now may know more than the one foreseen: an open comparison needs one more at least.
+        more = max(needed - rounds, 1) if needed is not None else None
     return Comparison(
         arm,
         against,
@@ -189,13 +196,14 @@ def _several_rounds(
         math.exp(centre - half),
         math.exp(centre + half),
         word,
-        _advice(word, centre, rule, more, basis),
+        _advice(word, short_of, centre, rule, more, basis),
         p=None if word == "undecided" else p_value(centre / error, basis.spread.df) if error else float(centre == 0),
         spread=basis.spread.sd,
         df=basis.spread.df,
         pooled_df=basis.pooled.df,
         more_rounds=more,
         rounds=rounds,
+        short_of=short_of,
     )
 
 
@@ -233,8 +241,12 @@ def _word(low: float, high: float, smallest: float, *, lower_is_better: bool) ->
     return "undecided"
 
 
-def _advice(word: str, centre: float, rule: Rule, more: int | None, basis: Basis) -> tuple[str, ...]:
+def _advice(
+    word: str, short_of: str | None, centre: float, rule: Rule, more: int | None, basis: Basis
+) -> tuple[str, ...]:
     found = []
+    if short_of is not None:
+        found.append(f"just short of {short_of}: words rest on a wider interval, of {rule.decide * 100:.4g} %")
     if word == "undecided" and rule.interim:
         found.append("a look before the last round speaks only at p < 0.001")
     elif word == "undecided":

@@ -8,7 +8,8 @@ from textwrap import wrap
 
 from console import units
 from console.lab.markdown import Report, interval, value, word_of
-from console.lab.words import RUN, explained
+from console.lab.measures import said
+from console.lab.words import CHANGE, PARTING, explained, meaning
 
 WIDTH = 100
 _GAP = "  "
@@ -23,11 +24,14 @@ def render(report: Report) -> str:
 def _head(report: Report) -> Iterator[str]:
     plan, versions = report["plan"], report["versions"]
     tag = " SIMULATED (no graphics card gave these numbers)" if report["simulated"] else ""
-    yield f"{report['kind']} on {report['preset']}: {' against '.join(arm['name'] for arm in plan['arms'])}{tag}"
+    mine = {plan["own_arm"]: f" (what {report['preset']} runs)"}
+    arms = " against ".join(f"{arm['name']}{mine.get(arm['name'], '')}" for arm in plan["arms"])
+    yield f"{report['kind']} on {report['preset']}: {arms}{tag}"
     vllm = ", ".join(f"vLLM {version}" for version in versions["vllm"]) or "no server was seen"
     valid = sum(boot["valid"] for boot in report["boots"])
     counts = f"{valid} of {len(plan['order'])} boots count"
-    yield f"run {report['id']} · {report['state']} · size {plan['size']}, {plan['rounds']} rounds · {counts} · {vllm}"
+    rounds = f"{plan['rounds']} round{'' if plan['rounds'] == 1 else 's'}"
+    yield f"run {report['id']} · {report['state']} · size {plan['size']}, {rounds} · {counts} · {vllm}"
     yield ""
 
 
@@ -35,11 +39,12 @@ def _verdict(report: Report) -> Iterator[str]:
     word, verdict = word_of(report), report["verdict"]
     sentence = verdict["sentence"] if verdict else "no verdict yet, the run is not over"
     yield from _wrapped(sentence if sentence.startswith(word) else f"{word}: {sentence}", "")
-    if word in RUN:
-        yield from _wrapped(f"({word}: {RUN[word]})", "  ")
+    if text := meaning(report["kind"], word):
+        yield from _wrapped(f"({word}: {text})", "  ")
     yield ""
-    measured = set(report["metrics"])
-    reasons = [text for text in (verdict["why"] if verdict else ()) if text.split(" ")[0].rstrip(":") not in measured]
+    # What the table says of each measure need not stand above it too.
+    heads = tuple(f"{said(name)}{end}" for name in report["metrics"] for end in (" +", " -", " 0", ":"))
+    reasons = [text for text in (verdict["why"] if verdict else ()) if not text.startswith(heads)]
     for text in reasons:
         yield from _listed(text)
     if reasons:
@@ -64,7 +69,7 @@ def _measures(report: Report) -> Iterator[str]:
             yield from _table([f"{head[0]} ({title})", *head[1:]], rows)
             yield ""
     words = [pair["verdict"] for metric in report["metrics"].values() for pair in metric["compare"]]
-    for text in explained("", words):
+    for text in (CHANGE, *explained("", words)) if words else ():
         yield from _wrapped(text, "  ")
     if words:
         yield ""
@@ -80,6 +85,8 @@ def _rows(name: str, metric: Report, base: str, *, several: bool) -> Iterator[li
 
 def _short(pair: Report) -> str:
     """What an open comparison lacks, in a few words; that it is of one round stands beside its interval."""
+    if pair["short_of"]:
+        return f"just short of {pair['short_of']}"
     if pair["more_rounds"]:
         more = pair["more_rounds"]
         return f"about {more} more round{'s' if more > 1 else ''}"
@@ -100,7 +107,8 @@ def _speculation(report: Report) -> Iterator[str]:
         )
     for arm, found in report["divergence"].items():
         if found is not None:
-            yield f"greedy answers, {arm}: {found['equal']} of {found['pairs']} equal to the first arm's (information)"
+            same = f"{found['equal']} of {found['pairs']} the same as the first arm's, token by token"
+            yield from _wrapped(f"greedy answers, {arm}: {same}. {PARTING}", "")
 
 
 def _function(report: Report) -> Iterator[str]:
@@ -115,7 +123,9 @@ def _function(report: Report) -> Iterator[str]:
 
 
 def _tally(found: Report | None) -> str:
-    return units.NA if found is None else f"{found['passed']} of {found['of']}"
+    if found is None or not found["of"]:
+        return units.NA if found is None or not found["note"] else f"{units.NA} ({found['note']})"
+    return f"{found['passed']} of {found['of']}"
 
 
 def _foot(report: Report) -> Iterator[str]:

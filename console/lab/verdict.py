@@ -9,7 +9,9 @@ from console import units
 from console.lab.sequential import FIRST_LOOK, SMALLEST
 
 LEAST_ROUNDS = FIRST_LOOK
-"""Fewer rounds than this advise nothing: a word is found from two on, a change of configuration is not."""
+"""Fewer rounds than this advise nothing, neither a change nor to keep: a measure's word is found from two on. A crash
+or a probe that fails speaks from the first one on."""
+_LEAST = f"{LEAST_ROUNDS} are the least for an advice"
 COLLAPSE = 0.5
 """Acceptance at the end below this share of the start has collapsed."""
 INFORMATION = frozenset({"sampling_extra"})
@@ -26,6 +28,8 @@ class Verdict:
     why: tuple[str, ...] = ()
     arm: str | None = None
     """The arm to adopt; `None` unless the word is adopt."""
+    against: bool = False
+    """Whether something speaks against the arm that was judged: a crash, a fault, or that it is worse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,7 @@ class Finding:
 
     name: str
     title: str
+    """For sentences."""
     verdict: str
     ratio: float | None
     lo: float | None
@@ -63,17 +68,22 @@ class Finding:
         return self.lo > 1 if self.lower_is_better else self.hi < 1
 
     @property
+    def nearly_worse(self) -> bool:
+        """Whether its shown interval lies on the bad side though its word, which rests on a wider one, is open."""
+        return self.verdict == "undecided" and self.leans_worse
+
+    @property
     def text(self) -> str:
-        """`decode.tpot_s -48.0 % [-50.1 %, -45.9 %]: better`."""
+        """`time per output token -48.0 % [-50.1 %, -45.9 %]: better`."""
         if self.ratio is None:
-            return f"{self.name}: {self.verdict}" + (f" ({self.advice})" if self.advice else "")
+            return f"{self.title}: {self.verdict}" + (f" ({self.advice})" if self.advice else "")
         span = (
             f" [{units.change(self.lo)}, {units.change(self.hi)}]"
             if self.lo is not None and self.hi is not None
             else ""
         )
         tail = f" ({self.advice})" if self.advice else ""
-        return f"{self.name} {units.change(self.ratio)}{span}: {self.verdict}{tail}"
+        return f"{self.title} {units.change(self.ratio)}{span}: {self.verdict}{tail}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +132,7 @@ def overall(
         return Verdict("invalid", f"{base.name}, what the run measures against, crashed: {base.crashes[0]}", tuple(why))
     if arm.crashes:
         sentence = f"keep {base.name}: {arm.name} crashed ({len(arm.crashes)} of its boots): {arm.crashes[0]}"
-        return Verdict("keep", sentence, (*arm.crashes, *why))
+        return Verdict("keep", sentence, (*arm.crashes, *why), against=True)
     if not rounds:
         reasons = tuple(dict.fromkeys((*base.invalid, *arm.invalid))) or ("no round has a valid boot of both arms",)
         return Verdict("invalid", f"nothing can be said: {reasons[0]}", reasons)
@@ -130,8 +140,11 @@ def overall(
         return _noise(findings, rounds)
     faults = _faults(base, arm)
     if faults:
-        return Verdict("keep", f"keep {base.name}: {faults[0]}", (*faults, *why))
-    return _by_speed((base.name, arm.name), rounds, findings, primary, break_even)
+        return Verdict("keep", f"keep {base.name}: {faults[0]}", (*faults, *why), against=True)
+    found = _by_speed((base.name, arm.name), rounds, findings, primary, break_even)
+    if found.overall == "keep" and rounds < LEAST_ROUNDS:
+        return Verdict("undecided", f"{rounds} rounds only suggest to {found.sentence}; {_LEAST}", found.why)
+    return found
 
 
 def _by_speed(
@@ -151,7 +164,7 @@ def _by_speed(
             sentence += f"; in a warm turn it pays for answers of more than about {break_even:.0f} tokens"
         return Verdict("keep", sentence, why)
     if worse:
-        return Verdict("keep", f"keep {base}: {arm} is worse in {_list(worse)}", why)
+        return Verdict("keep", f"keep {base}: {arm} is worse in {_list(worse)}", why, against=True)
     won = [f for f in better if (f is first if first else f.certain)]
     if won:
         return _advised(arm, rounds, won, findings)
@@ -172,9 +185,12 @@ def _advised(arm: str, rounds: int, won: Sequence[Finding], findings: Sequence[F
     if not enough:
         zone = f"its interval reaches into the ±{SMALLEST:.0%} that do not count".replace("%", " %")
         return Verdict("undecided", f"not settled yet: {won[0].text}, but {zone}", why)
+    if doubtful := [f for f in findings if f.nearly_worse]:
+        sentence = f"not settled yet: {enough[0].text}, but {doubtful[0].text}"
+        return Verdict("undecided", sentence, why)
     said = ", ".join(f.text for f in enough)
     if rounds < LEAST_ROUNDS:
-        sentence = f"{rounds} rounds only suggest {arm}: {said}; {LEAST_ROUNDS} are the least for an advice"
+        sentence = f"{rounds} rounds only suggest {arm}: {said}; {_LEAST}"
         return Verdict("undecided", sentence, why)
     return Verdict("adopt", f"adopt {arm}: {said}; {_beside_it(findings, enough)}", why, arm)
 
@@ -182,10 +198,14 @@ def _advised(arm: str, rounds: int, won: Sequence[Finding], findings: Sequence[F
 def _beside_it(findings: Sequence[Finding], enough: Sequence[Finding]) -> str:
     """What is known of the other measures; open is not unharmed."""
     others = [f for f in findings if f not in enough]
+    if not others:
+        return "nothing else was judged"
+    small = [f for f in others if f.verdict == "worse"]
+    harm = f"worse, by less than counts: {_list(small)}" if small else ""
     open_ = [f for f in others if f.verdict == "undecided"]
     if not open_:
-        return "nothing else is worse" if others else "nothing else was judged"
-    return f"nothing is shown to be worse, but open, so not shown to be unharmed: {_list(open_)}"
+        return harm or "nothing else is worse"
+    return f"{harm or 'nothing is shown to be worse'}, but open, so not shown to be unharmed: {_list(open_)}"
 
 
 def _is_small(finding: Finding) -> bool:
@@ -201,7 +221,8 @@ def _noise(findings: Sequence[Finding], rounds: int) -> Verdict:
     if rounds == 1 or not widths:
         return Verdict("undecided", "one round gives no noise floor", why)
     name, width = max(widths.items(), key=lambda item: item[1])
-    floor = f"with {rounds} rounds equal arms come apart by up to ±{width * 100:.1f} % here ({name})"
+    title = next(f.title for f in findings if f.name == name)
+    floor = f"with {rounds} rounds equal arms come apart by up to ±{width * 100:.1f} % here: {title}"
     if named:
         return Verdict("keep", f"{floor}; {_list(named)} differed between equal arms: that is chance", why)
     return Verdict("keep", f"{floor}: smaller differences cannot be shown", why)
@@ -231,4 +252,4 @@ def _faults(base: ArmState, arm: ArmState) -> list[str]:
 
 
 def _list(findings: Sequence[Finding]) -> str:
-    return ", ".join(finding.name for finding in findings)
+    return ", ".join(finding.title for finding in findings)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from console.errors import ConsoleError
 from console.lab.eta import seconds_left, steps_done, steps_per_boot
 from console.lab.history import Floor
 from console.lab.journal import Event, read_events
 from console.lab.judge import judge
+from console.lab.own_arm import own_arm
 from console.lab.results import BEGINNINGS, BootResult, Metric, Results, read_results
 from console.lab.to_know import warnings_of
 from console.lab.verdict import Verdict
@@ -30,6 +33,8 @@ class RunView:
     preset: str = ""
     simulated: bool = False
     arms: tuple[str, ...] = ()
+    own_arm: str | None = None
+    """The arm that is the preset as it is; `None` where none is."""
     differs: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
     rounds: int = 0
@@ -81,6 +86,30 @@ class RunView:
         return self.state == "done" and not crashed and self.verdict is not None and self.verdict.overall != "invalid"
 
 
+UNREADABLE = "its journal cannot be read"
+
+
+class UnreadableRun(ConsoleError):
+    """What stands in a run's folder is not what a lab writes."""
+
+    def __init__(self, run_dir: Path, error: Exception) -> None:
+        why = f"{UNREADABLE} ({type(error).__name__}: {error})"
+        super().__init__(f"the run {run_dir.name} cannot be shown", why[:200], f"see {run_dir}, or remove it")
+
+
+@contextmanager
+def readable(run_dir: Path) -> Iterator[None]:
+    """Within the block, whatever an oddly shaped journal or plan breaks is one error of this run.
+
+    Raises:
+        UnreadableRun: something broke.
+    """
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
+        raise UnreadableRun(run_dir, error) from None
+
+
 def read_run(run_dir: Path, now: float | None = None) -> RunView:
     """The run in this folder; a folder that holds no readable plan is a failed run, not an error.
 
@@ -88,11 +117,18 @@ def read_run(run_dir: Path, now: float | None = None) -> RunView:
         run_dir: the run's folder.
         now: wall clock seconds (the machine's by default).
     """
-    events = read_events(run_dir)
-    results = read_results(run_dir, events)
-    if results is None:
-        return RunView(run_dir.name, "failed", problem="its plan.json is missing or cannot be read")
-    return view_of(results, run_state(run_dir, events), time.time() if now is None else now)
+    try:
+        with readable(run_dir):
+            events = read_events(run_dir)
+            results = read_results(run_dir, events)
+            if results is None:
+                return RunView(run_dir.name, "failed", problem="its plan.json is missing or cannot be read")
+            view = view_of(results, run_state(run_dir, events), time.time() if now is None else now)
+            # What a table shows of it is made here once, so that one odd run cannot break the list of all.
+            str((view.word, view.preset, view.progress, view.ok))
+            return view
+    except UnreadableRun:
+        return RunView(run_dir.name, "failed", problem=UNREADABLE)
 
 
 def ended(run_dir: Path) -> bool:
@@ -126,6 +162,7 @@ def view_of(results: Results, state: str, now: float) -> RunView:
         preset=plan.base.name,
         simulated=is_simulated(results),
         arms=tuple(arm.name for arm in plan.arms),
+        own_arm=own_arm(plan),
         differs=plan.differs,
         order=plan.order,
         rounds=plan.rounds,

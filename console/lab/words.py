@@ -5,19 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from console.lab.sequential import SMALLEST
+from console.lab.sequential import SMALLEST, WORDS
 
 NOISE_FLOOR = "noise floor"
 ONE_ROUND = "one round: suggests only"
+CHANGE = (
+    "The change is the mean over rounds of the ratio of both arms, paired by request within its round; the columns are "
+    "medians over all rounds, each arm for itself. So it need not be the ratio of the two."
+)
+PARTING = (
+    "That answers part is information, not a fault: starts of one and the same configuration do so too, since sums are "
+    "rounded in another order."
+)
 _ZONE = f"±{SMALLEST * 100:.0f} %"
 
 RUN: Mapping[str, str] = MappingProxyType(
     {
         "adopt": "the arm is better in what the run is about, by more than "
-        f"{_ZONE}, and nothing that was judged is shown to be worse; `qwen-console ab adopt ID ARM` makes it a preset",
-        "keep": "stay with the first arm: the other one is worse, faulty, no better, or a trade (better in one measure "
-        "and worse in another: which counts more is yours to say)",
-        "undecided": "the rounds that were made do not settle it: stay with the first arm, or give it more rounds",
+        f"{_ZONE}, and nothing that was judged is worse by so much or just short of worse; "
+        "`qwen-console ab adopt ID ARM` makes it a preset",
+        "keep": "the first arm holds: the other one is worse, faulty, no better, or a trade (better in one measure and "
+        "worse in another: which counts more is yours to say); what that changes in the preset stands in the verdict",
+        "undecided": "the rounds that were made do not settle it: change nothing, or give it more rounds",
         "invalid": "no round has a boot of both arms that counts: the run says nothing",
         NOISE_FLOOR: "both arms are the same: so far apart does chance alone bring them on this machine; later "
         "verdicts on this preset show it beside theirs",
@@ -33,10 +42,20 @@ MEASURE: Mapping[str, str] = MappingProxyType(
         "better": "the whole interval lies on the good side of no difference",
         "worse": "the whole interval lies on the bad side of no difference",
         "equivalent": f"the whole interval lies within {_ZONE}: no difference that counts",
-        "undecided": "the interval holds no difference as well as one that counts: open, not equal",
+        "undecided": "open, not equal: no difference fits, and one that counts does. Words rest on an interval a "
+        f"little wider than the one shown (of {WORDS:g} of its error); where the shown one alone would give a word, it "
+        "says *just short of* it",
     }
 )
 """A comparison's word → what it means."""
+
+
+_EQUAL_ARMS = "too few rounds for a noise floor: two are the least, three are better; there is nothing to choose"
+
+
+def meaning(kind: str, word: str) -> str | None:
+    """What a run's word means for a run of this kind; equal arms leave nothing to choose."""
+    return _EQUAL_ARMS if kind == "aa" and word == "undecided" else RUN.get(word)
 
 
 def run_word(kind: str, state: str, overall: str | None) -> str:
@@ -46,8 +65,8 @@ def run_word(kind: str, state: str, overall: str | None) -> str:
     return NOISE_FLOOR if kind == "aa" and overall == "keep" else overall
 
 
-def explained(run: str, measures: Iterable[str]) -> list[str]:
+def explained(run: str, measures: Iterable[str], kind: str = "") -> list[str]:
     """`keep: …` for the run's word and every word of its measures, in the order of the tables above."""
     seen = set(measures)
-    own = [f"{run}: {RUN[run]}"] if run in RUN else []
+    own = [f"{run}: {text}"] if (text := meaning(kind, run)) else []
     return [*own, *(f"{word} (a measure): {text}" for word, text in MEASURE.items() if word in seen)]

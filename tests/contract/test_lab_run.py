@@ -16,6 +16,7 @@ from console.endpoint import Endpoint
 from console.errors import BusyError, ConsoleError
 from console.lab.control import recover, stop_run
 from console.lab.journal import read_events
+from console.lab.probing import NO_MEMORY
 from console.metrics.feed import Feed
 from console.server.process import send
 from console.server.run_lock import run_is_live
@@ -53,6 +54,8 @@ def test_mtp_from_plan_to_verdict_and_back_to_what_ran_before(house: LabHouse) -
     assert 0 < report["mtp"]["on"]["acceptance_start"] <= 1
     assert len(report["mtp"]["on"]["per_position"]) == 2
     assert report["verdict"]["overall"] in ("adopt", "keep", "undecided")
+    long = report["probes"]["on"]["long_context"]
+    assert (long["passed"], long["of"], long["note"]) == (0, 0, NO_MEMORY)
     assert {boot["env"]["vllm"] for boot in report["boots"]} == {"0.32.0+sim"}
     assert report["boots"][0]["env"]["block_tokens"] == 1600
     assert report == json.loads((house.paths.run(run_id) / "report.json").read_text())
@@ -110,7 +113,7 @@ def test_stop_ends_the_arm_and_starts_what_ran_before(house: LabHouse) -> None:
     _at_step(house, run_id, "decode")
     said: list[str] = []
     view = stop_run(house.paths, said.append)
-    assert (view.state, view.problem) == ("interrupted", "stopped by SIGTERM")
+    assert (view.state, view.problem) == ("interrupted", "stopped on request")
     assert view.restored == "quick runs again"
     assert said
     assert run_is_live(house.paths) is None

@@ -80,14 +80,23 @@ def _adopted(path: Path) -> dict[str, Any]:
 
 def test_adopt_writes_only_what_differs_and_never_over_a_file() -> None:
     made = whole_run(changes={"env.X": "1"})
-    first, second = (adopt(made.paths, made.folder.name, "on") for _ in range(2))
+    first = adopt(made.paths, made.folder.name, "on")
     assert first == made.paths.own_presets / "small-on.yaml"
-    assert second.name == "small-on-2.yaml"
     body = _adopted(first)
     assert body["extends"] == "small"
     assert body["args"] == MTP
     assert body["env"] == {"X": "1"}
     assert "20260101-000000-mtp" in body["description"]
+
+
+def test_what_was_adopted_is_not_written_twice_and_what_the_user_changed_is_left_alone() -> None:
+    made = whole_run()
+    first = adopt(made.paths, made.folder.name, "on")
+    with pytest.raises(UsageError, match="small-on is there already"):
+        adopt(made.paths, made.folder.name, "on")
+    first.write_text(first.read_text() + "env: {X: changed}\n")
+    assert adopt(made.paths, made.folder.name, "on").name == "small-on-2.yaml"
+    assert [path.name for path in sorted(made.paths.own_presets.glob("*.yaml"))] == ["small-on-2.yaml", "small-on.yaml"]
 
 
 def test_adopting_what_removes_a_key_writes_null() -> None:

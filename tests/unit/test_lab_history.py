@@ -131,7 +131,7 @@ def test_the_verdict_says_what_it_pooled_and_shows_the_floor() -> None:
     why = " / ".join(report["verdict"]["why"])
     assert f"pooled with 1 earlier run ({floor.folder.name})" in why
     assert "4 degrees of freedom" in why
-    assert f"noise floor ({floor.folder.name}, 3 rounds): equal arms come apart by decode.tpot_s ±" in why
+    assert f"noise floor ({floor.folder.name}, 3 rounds): equal arms come apart by time per output token ±" in why
     write_reports(folder)
     assert "(4, 2 of earlier runs)" in (folder / "report.md").read_text()
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from typing import Any
 
 import pytest
 
 from console.cli.house import House
-from console.cli.lab import known, plan_one_key_run
+from console.cli.lab import known, plan_lines, plan_one_key_run
 from console.errors import UsageError
 from console.lab.arms import chunk_notes, effective_chunk
 from console.lab.order import balanced_order
@@ -18,6 +19,9 @@ from console.lab.shapes import shape_for
 from console.memory import MemoryPlan
 from console.paths import Paths
 from console.presets import Preset, apply_overrides
+from console.server.process import identify
+from console.server.state import ServerRecord, write, write_json
+from tests.unit.metrics_pages import page
 
 MTP = {"method": "mtp", "num_speculative_tokens": 3}
 ARGS: dict[str, Any] = {
@@ -259,3 +263,26 @@ def test_the_cache_block_comes_from_the_models_files_before_a_server_has_told_it
     house = House(Paths.from_env())
     monkeypatch.setattr("console.lint.check.memory_plan", lambda *_: (MemoryPlan(block_tokens=784), True, None))
     assert known(house, _preset()).block_tokens == 784
+
+
+def test_the_cache_block_comes_from_the_first_page_of_metrics_where_the_log_does_not_name_it() -> None:
+    house, who = House(Paths.from_env()), identify(os.getpid())
+    assert who is not None
+    house.paths.make()
+    record = ServerRecord("abc", who, who, (), "", "2026-01-01T00:00:00+00:00", preset=_preset().to_json())
+    write(house.paths.server_record, record)
+    canary = {"life": "abc", "ok": True, "why": None, "cause": None, "model": "m", "version": "0.32.0"}
+    write_json(house.paths.canary, {"schema": 1, **canary, "seconds": 0.1})
+    house.paths.baseline.write_text(page("mtp", 0))
+    assert known(house, _preset()).block_tokens == 256
+    house.paths.baseline.write_text("torn")
+    assert known(house, _preset()).block_tokens is None
+
+
+def test_a_plan_says_from_what_to_what_its_arms_differ_and_counts_one_round_as_one() -> None:
+    plan = make_plan("graphs", _preset({"graphs": {"enforce-eager": True, "env.A_KEY": "hidden"}}), rounds=1)
+    text = "\n".join(plan_lines(plan))
+    assert "base → changed: " in text
+    assert "enforce-eager: not set → true" in text
+    assert "hidden" not in text
+    assert ", 1 round\n" in text

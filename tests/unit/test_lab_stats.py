@@ -8,7 +8,8 @@ from statistics import median
 
 import pytest
 
-from console.lab.stats import ArmFigure, Comparison, Rounds, compare, rounds_needed, summarise
+from console.lab.sequential import rule
+from console.lab.stats import ArmFigure, Comparison, Rounds, compare, compare_logs, rounds_needed, summarise
 from console.lab.student import f_quantile, incomplete_beta, p_value, t_cdf, t_factor
 
 
@@ -107,6 +108,21 @@ def test_the_interval_of_a_ratio_is_the_t_interval_of_its_logarithms() -> None:
 def test_the_words(ratios: tuple[float, ...], lower_is_better: bool, word: str) -> None:
     result = compare("b", "a", _arm(*ratios), _arm(1.0, 1.0, 1.0), lower_is_better=lower_is_better)
     assert result.verdict == word
+
+
+@pytest.mark.parametrize("lower_is_better", [True, False])
+def test_where_only_the_shown_interval_gives_a_word_it_says_just_short_of_it(lower_is_better: bool) -> None:
+    # The shown interval ends at -0.1 %, the wider one that words rest on does not leave 1 out.
+    logs = [math.log1p(-0.027) + step for step in (-0.0106, 0.0, 0.0106)]
+    used = rule(3, over=True, early=False)
+    found = compare_logs(("b", "a"), logs, used, lower_is_better=lower_is_better)
+    assert found.hi is not None
+    assert 0.997 < found.hi < 1
+    word = "better" if lower_is_better else "worse"
+    assert (found.verdict, found.short_of, found.more_rounds) == ("undecided", word, 1)
+    assert found.warnings[0] == f"just short of {word}: words rest on a wider interval, of 95.5 %"
+    wide = compare_logs(("b", "a"), [3 * log for log in (-0.01, 0.0, 0.01)], used, lower_is_better=lower_is_better)
+    assert (wide.verdict, wide.short_of) == ("undecided", None)
 
 
 def test_one_round_never_says_more_than_undecided() -> None:

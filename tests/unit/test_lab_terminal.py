@@ -10,10 +10,11 @@ from console import units
 from console.lab.markdown import render as page_of
 from console.lab.markdown import value
 from console.lab.plan import Known
+from console.lab.probing import NO_MEMORY
 from console.lab.report import to_json, write_reports
 from console.lab.terminal import WIDTH, render
 from console.lab.view import read_run
-from console.lab.words import MEASURE, ONE_ROUND, RUN
+from console.lab.words import CHANGE, MEASURE, ONE_ROUND, PARTING, RUN
 from tests.unit.lab_runs import CRASH, Made, Speed, drafts, make_run, whole_run
 
 
@@ -32,7 +33,7 @@ def test_the_table_holds_the_numbers_of_the_report() -> None:
             assert value(name, metric["arms"][arm]["median"]) in row
         assert units.change(pair["ratio"]) in row
         assert pair["verdict"] in row
-    assert text.splitlines()[0] == "mtp on small: off against on"
+    assert text.splitlines()[0] == "mtp on small: off (what small runs) against on"
     assert f"whole report with pictures: {report['journal'].removesuffix('journal.jsonl')}report.md" in text
 
 
@@ -104,3 +105,41 @@ def test_a_crash_is_in_the_first_sentence() -> None:
     made.end()
     text = render(_report(made))
     assert text.splitlines()[3].startswith("keep off: on crashed (2 of its boots)")
+
+
+@pytest.mark.parametrize("rendered", [render, page_of])
+def test_one_round_of_equal_arms_has_nothing_to_choose_and_answers_that_part_are_explained(rendered: Any) -> None:
+    made = make_run("aa", rounds=1)
+    for place in made.plan.boots():
+        made.boot(place, Speed(words=100 + place[0]))
+    made.end()
+    text = " ".join(rendered(_report(made)).split())
+    assert "too few rounds for a noise floor" in text
+    assert "change nothing" not in text
+    assert PARTING in text
+
+
+@pytest.mark.parametrize("rendered", [render, page_of])
+def test_where_a_change_stands_it_says_what_it_is(rendered: Any) -> None:
+    assert CHANGE in " ".join(rendered(_report(whole_run())).split())
+
+
+def test_a_probe_that_was_not_asked_is_no_silent_zero() -> None:
+    made = make_run()
+    for place in made.plan.boots():
+        made.boot(place, Speed(), probes={"long_context": {"passed": 0, "of": 0, "note": NO_MEMORY}})
+    made.end()
+    report = _report(made)
+    assert f"n/a ({NO_MEMORY})" in render(report)
+    assert f"| long_context | n/a | {NO_MEMORY} |" in page_of(report)
+    assert "0 of 0" not in render(report) + page_of(report)
+
+
+def test_a_verdict_names_measures_as_people_do_and_repeats_no_row_of_the_table() -> None:
+    report = _report(whole_run())
+    told = " ".join((report["verdict"]["sentence"], *report["verdict"]["why"]))
+    assert "time per output token -50.0 %" in told
+    assert "time to first token (cold)" in told
+    assert not any(name in told for name in report["metrics"])
+    head = render(report).split("measure (judged)")[0]
+    assert not any(line.startswith("- time") for line in head.splitlines())

@@ -30,7 +30,7 @@ def test_faster_and_nothing_else_worse_is_adopted() -> None:
 @pytest.mark.parametrize(
     ("words", "result"),
     [
-        (("better", "undecided"), "adopt"),
+        (("better", "undecided"), "undecided"),
         (("better", "worse"), "keep"),
         (("worse", "equivalent"), "keep"),
         (("equivalent", "equivalent"), "keep"),
@@ -125,6 +125,22 @@ def test_an_interval_that_reaches_into_what_does_not_count_advises_nothing(
     assert (verdict.arm == "on") == (result == "adopt")
 
 
+def test_an_interval_on_the_bad_side_stands_against_an_adopt_though_its_word_is_open() -> None:
+    harmed = _spanned("agent.ttft_cold_s", "undecided", 1.04, 1.002, 1.081)
+    verdict = overall("custom", 3, OFF, ON, [FAST[0], harmed])
+    assert (verdict.overall, verdict.arm) == ("undecided", None)
+    assert "but agent.ttft_cold_s +4.0 % [+0.2 %, +8.1 %]: undecided" in verdict.sentence
+    open_ = _spanned("agent.ttft_cold_s", "undecided", 1.04, 0.998, 1.081)
+    assert overall("custom", 3, OFF, ON, [FAST[0], open_]).overall == "adopt"
+
+
+def test_what_is_worse_by_less_than_counts_is_named_beside_an_adopt() -> None:
+    small = _spanned("agent.ttft_cold_s", "worse", 1.02, 1.01, 1.03)
+    verdict = overall("mtp", 3, OFF, ON, [FAST[0], small], primary="decode.tpot_s")
+    assert verdict.overall == "adopt"
+    assert verdict.sentence.endswith("worse, by less than counts: agent.ttft_cold_s")
+
+
 def test_a_rate_is_beyond_the_zone_above_it() -> None:
     found = [_spanned("replay.rate", "better", 1.2, 1.1, 1.3, lower=False)]
     assert overall("custom", 3, OFF, ON, found).arm == "on"
@@ -137,6 +153,16 @@ def test_two_rounds_suggest_and_advise_nothing() -> None:
     assert (verdict.overall, verdict.arm) == ("undecided", None)
     assert verdict.sentence.startswith("2 rounds only suggest on: decode.tpot_s -50.0 %")
     assert "3 are the least" in verdict.sentence
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.5])
+def test_two_rounds_do_not_advise_to_keep_either_unless_something_is_broken(ratio: float) -> None:
+    found = [_found("decode.tpot_s", "equivalent" if ratio == 1 else "worse", ratio)]
+    verdict = overall("mtp", 2, OFF, ON, found, primary="decode.tpot_s")
+    assert verdict.overall == "undecided"
+    assert verdict.sentence.startswith("2 rounds only suggest to keep off: ")
+    assert overall("mtp", 3, OFF, ON, found, primary="decode.tpot_s").overall == "keep"
+    assert overall("mtp", 2, OFF, replace(ON, crashes=("it died",)), found).overall == "keep"
 
 
 def test_what_is_open_is_named_as_open_and_not_as_unharmed() -> None:

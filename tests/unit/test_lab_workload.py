@@ -203,3 +203,13 @@ def test_the_corpus_repeats_when_it_ends() -> None:
 )
 def test_steady_is_two_in_a_row_that_agree(gaps: list[float | None], steady: bool) -> None:
     assert is_steady(gaps, 2) is steady
+
+
+def test_the_records_that_the_page_shows_are_read(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "ab.md").read_text()
+    file = tmp_path / "mine.jsonl"
+    file.write_text(page.partition("```json\n")[2].partition("```")[0])
+    jobs = read_recorded(file)
+    assert len(jobs) == 2
+    assert all(job.messages for job in jobs)
+    assert jobs[0].recorded == {"max_tokens": 256, "temperature": 0.7}

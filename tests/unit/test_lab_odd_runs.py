@@ -1,0 +1,103 @@
+"""A run whose files are not what a lab writes is one failed run: it hides no other and ends in no traceback."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from console.cli.main import main
+from console.lab.journal import FILE
+from console.lab.results import PLAN_FILE
+from console.lab.view import UNREADABLE, read_run
+from tests.unit.lab_runs import Made, whole_run
+
+ODD = (
+    '{"event": "boot-end"}',
+    '{"event": "boot-end", "n": 1, "arm": "on", "round": 1, "valid": true, "reason": null, "crash": null, "env": 7}',
+    '{"event": "boot-end", "n": [], "arm": "on", "round": 1, "valid": true, "reason": null, "crash": null, "env": {}}',
+    '{"event": "request", "n": 1, "workload": "decode", "phase": "decode", "key": "k", "trace": []}',
+    '{"event": "request", "n": 1, "workload": "decode", "phase": "decode", "key": "k", "trace": {"outcome": "ok"}}',
+    '{"event": "run-end"}',
+    '{"event": "run-end", "state": "done", "at": "noon"}',
+    '{"event": "step", "at": {}}\n{"event": "restored", "at": 1}',
+    '{"event": "environment", "variables": 3}\n{"event": "warning"}',
+)
+
+
+def _spoil(made: Made, lines: str) -> None:
+    with (made.folder / FILE).open("a") as file:
+        file.write(lines + "\n")
+
+
+@pytest.mark.parametrize("lines", ODD)
+def test_lines_of_another_shape_spoil_their_own_run_only(lines: str, capsys: pytest.CaptureFixture[str]) -> None:
+    made = whole_run()
+    _spoil(made, lines)
+    view = read_run(made.folder)
+    assert view.state in ("failed", "done", "interrupted")
+    other = made.paths.run("20270101-000000-aa")
+    other.mkdir()
+    assert main(["ab", "list"]) == 0
+    assert other.name in capsys.readouterr().out
+    assert main(["ab", "list", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["runs"]) == 2
+    for words in (["ab", "show", made.folder.name], ["ab", "show", made.folder.name, "--json"]):
+        code = main(words)
+        said = capsys.readouterr()
+        assert code == (1 if view.problem == UNREADABLE else 0)
+        assert code == 0 or "cannot be shown" in said.err
+
+
+def test_nesting_without_end_is_no_event() -> None:
+    made = whole_run()
+    _spoil(made, "[" * 100_000)
+    assert read_run(made.folder).state == "done"
+    (made.folder / PLAN_FILE).write_text("[" * 100_000)
+    assert read_run(made.folder).problem == "its plan.json is missing or cannot be read"
+
+
+@pytest.mark.parametrize("plan", ["[]", "7", '{"preset": []}', '{"kind": 3}'])
+def test_a_plan_of_another_shape_is_a_failed_run(plan: str, capsys: pytest.CaptureFixture[str]) -> None:
+    made = whole_run()
+    (made.folder / PLAN_FILE).write_text(plan)
+    assert read_run(made.folder).state == "failed"
+    assert main(["ab", "list"]) == 0
+    assert main(["ab", "show", made.folder.name]) in (1, 3)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_plan_with_a_preset_of_another_shape_is_a_failed_run() -> None:
+    made = whole_run()
+    raw = json.loads((made.folder / PLAN_FILE).read_text())
+    for key, value in (("env", []), ("server", 3), ("args", ["x"])):
+        spoilt = raw | {"preset": raw["preset"] | {key: value}}
+        (made.folder / PLAN_FILE).write_text(json.dumps(spoilt))
+        assert read_run(made.folder).state == "failed"
+
+
+def test_what_is_printed_is_json_whatever_numbers_stand_in_a_journal(capsys: pytest.CaptureFixture[str]) -> None:
+    made = whole_run()
+    text = (made.folder / FILE).read_text()
+    (made.folder / FILE).write_text(text.replace('"start_s": 24.0', '"start_s": 1e999'))
+    assert main(["ab", "show", made.folder.name, "--json"]) == 0
+
+    def refuse(word: str) -> None:
+        raise AssertionError(word)
+
+    report = json.loads(capsys.readouterr().out, parse_constant=refuse)
+    assert report["boots"][0]["env"]["start_s"] is None
+
+
+@pytest.mark.parametrize("word", ["nope", "2026"])
+def test_recover_takes_what_the_other_words_take(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    made = whole_run()
+    code = main(["ab", "recover", word])
+    error = capsys.readouterr().err
+    if word == "nope":
+        assert code == 3
+        assert "there is no run nope" in error
+    else:
+        assert code == 1
+        assert "has ended already" in error
+    assert made.folder.exists()
