@@ -74,7 +74,8 @@ def _bash(parser: argparse.ArgumentParser, verbs: Verbs) -> Iterator[str]:
 
 def _zsh(parser: argparse.ArgumentParser, verbs: Verbs) -> Iterator[str]:
     yield "#compdef qwen-console"
-    yield '# qwen-console completion zsh > "${fpath[1]}/_qwen-console"'
+    yield "# qwen-console completion zsh > ~/.local/share/zsh-completions/_qwen-console"
+    yield "# and in ~/.zshrc, before compinit: fpath=(~/.local/share/zsh-completions $fpath)"
     yield "_qwen_console() {"
     yield "  local word words_ verb=''"
     yield '  for word in "${words[@]:1:$((CURRENT-2))}"; do'

@@ -17,16 +17,17 @@ _MARKS = {"ok": "✓", "look": "▲", "bad": "✖", "unknown": "?"}
 
 
 def doctor(args: argparse.Namespace) -> int:
-    """The checks on stdout; 0 whatever they say, since the looking worked."""
+    """The checks on stdout; 1 when one of them is bad: a server will not start, or not live long."""
     house = House.of(args)
     checks = examine(house.paths, house.server, house.catalog().presets.values(), _cards(house), say)
+    end = Exit.FAILED if any(check.verdict == "bad" for check in checks) else Exit.OK
     if args.json:
         count = {verdict: sum(check.verdict == verdict for check in checks) for verdict in _MARKS}
         show_json({"schema": 1, "checks": [asdict(check) for check in checks], "count": count})
-        return Exit.OK
+        return end
     width = max(len(check.check) for check in checks)
     show(line for check in checks for line in _lines(check, width))
-    return Exit.OK
+    return end
 
 
 def _cards(house: House) -> Callable[[], GpuSource]:

@@ -13,7 +13,7 @@ from console import units
 from console.cli.house import House
 from console.cli.voice import say
 from console.errors import Exit
-from console.server.history import BootHistory, read_history
+from console.server.history import LEFT_OUT, BootHistory, read_history
 from console.server.minutes import CardMinute, Minute, history_path
 from console.server.state import read_json, recorder_path
 
@@ -28,7 +28,7 @@ def history(args: argparse.Namespace) -> int:
         whole = {"schema": 1, "since": _utc(since), "problem": found.problem, "note": note}
         print(json.dumps(whole | {"boots": [_boot_json(boot) for boot in found.boots]}, indent=1))
         return Exit.OK
-    for text in (found.problem, note):
+    for text in (found.problem, note, LEFT_OUT):
         if text:
             say(text)
     if not found.boots and not found.problem:
@@ -78,7 +78,8 @@ def _figures(row: Minute | CardMinute) -> dict[str, Any]:
 def _boot_text(found: BootHistory) -> list[str]:
     total, boot = found.totals, found.boot
     name = f"{boot.preset or units.NA}{' SIMULATED' if boot.simulated else ''} · vLLM {boot.version or units.NA}"
-    head = f"{_local(found.first)} to {_local(found.last + 60)} · {name} · boot {boot.life[:8]}"
+    span = f"{_local(found.first)} to {_local(found.until)}"
+    head = f"{span} · {name} · {units.duration(found.covered_s)} · boot {boot.life[:8]}"
     lines = [
         head,
         f"  {units.count(total.requests)} requests · TTFT {units.seconds(total.ttft_s)} · TPOT "

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from console.errors import UsageError
-from console.paths import PRESETS_VARIABLE, Paths
+from console.paths import PRESETS_VARIABLE, Paths, data
 
 if TYPE_CHECKING:
     from console.endpoint import Endpoint
@@ -62,7 +62,16 @@ class House:
             found = replace(found, notes=(f"{PRESETS_VARIABLE}: there is no folder {named}", *found.notes))
         if not self.demo:
             return found
-        return replace(found, presets={name: stand_in(preset, STAND_IN) for name, preset in found.presets.items()})
+        # A shipped preset can be tried without its model; a path of the user's own that is wrong fails as with vLLM.
+        ours = {one.model for one in found.presets.values() if one.path and one.path.is_relative_to(data("presets"))}
+        folders = {model for model in ours if model.startswith(("/", "."))}
+        return replace(
+            found,
+            presets={
+                name: stand_in(preset, STAND_IN, any_model=preset.model in folders)
+                for name, preset in found.presets.items()
+            },
+        )
 
     def preset(self, name: str | None) -> Preset:
         """The named preset; without a name the one that runs, else the default."""

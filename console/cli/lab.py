@@ -141,10 +141,22 @@ def known(house: House, preset: Preset) -> Known:
     facts = house.server.facts()
     return replace(
         past,
-        block_tokens=facts.block_tokens or past.block_tokens,
+        block_tokens=facts.block_tokens or _told_block(house) or past.block_tokens,
         start_s=past.start_s or facts.init_seconds,
         version=facts.version or past.version,
     )
+
+
+def _told_block(house: House) -> int | None:
+    """The cache block as that life's first page of metrics told it: not every log does."""
+    from console.metrics.exposition import MetricsError, parse
+    from console.metrics.vllm import read
+
+    page = house.server.baseline()
+    try:
+        return read(parse(page), 0.0).facts.block_tokens if page else None
+    except MetricsError:
+        return None
 
 
 def _computed_block(preset: Preset) -> int | None:
@@ -170,12 +182,15 @@ def plan_one_key_run(house: House, kind: str, preset: Preset) -> Plan:
 
 def plan_lines(plan: Plan) -> list[str]:
     """A plan in words."""
+    from console.lab.adopt import arm_texts
+
     simulated = " SIMULATED" if plan.base.simulated else ""
     lines = [
         f"{plan.kind} on {plan.base.name}{simulated}",
         f"  arms     {' · '.join(arm.name for arm in plan.arms)}; order {' '.join(plan.order)}",
         f"  differs  {', '.join(plan.differs) or 'nothing (this is the noise floor)'}",
-        f"  measures {', '.join(plan.workloads)}; size {plan.size}, {plan.rounds} rounds",
+        *(f"           {text}" for text in arm_texts(plan)),
+        f"  measures {', '.join(plan.workloads)}; size {plan.size}, {plan.rounds_text}",
         f"  about    {units.duration(plan.estimate_s)}; clients are refused meanwhile",
     ]
     return [*lines, *(f"  note     {note}" for note in plan.notes)]

@@ -33,18 +33,18 @@ def add_lab(add: Add) -> None:
     ab.add_argument("--a", action="append", default=[], metavar="K=V", help="custom: the first arm")
     ab.add_argument("--b", action="append", default=[], metavar="K=V", help="custom: the second arm")
     ab.add_argument("--set", action="append", default=[], metavar="K=V", dest="changes", help="for both arms")
-    ab.add_argument("--seed", type=int)
+    ab.add_argument("--seed", type=int, metavar="N", help="the same prompts and the same order of arms again")
     ab.add_argument("--interrupt", action="store_true", help="even while the server answers requests")
     ab.add_argument("--no-wait", action="store_true", help="return once the run lives")
     ab.add_argument("--dry-run", action="store_true", help="say what would be done, and how long it would take")
     ab.add_argument("--yes", action="store_true", help="adopt: do not ask, even if the verdict does not advise the arm")
-    ab.add_argument("--json", action="store_true")
+    ab.add_argument("--json", action="store_true", help="for scripts: one JSON object on stdout")
     probe = add("probe", "probe", "probe", "the prefix cache tested on the running server; two requests held together")
     probe.add_argument("what", choices=("prefix", "layout"), help="prefix | layout A.json B.json")
-    probe.add_argument("files", nargs="*", type=Path, metavar="FILE")
+    probe.add_argument("files", nargs="*", type=Path, default=[], metavar="FILE", help="layout: two requests as JSON")
     probe.add_argument("--blocks", type=int, default=3, metavar="K", help="prefix: whole cache blocks of the prompt")
     probe.add_argument("--block-tokens", type=int, metavar="N", help="the cache block, where the server does not tell")
-    probe.add_argument("--json", action="store_true")
+    probe.add_argument("--json", action="store_true", help="for scripts: one JSON object on stdout")
 
 
 def span(text: str) -> float:

@@ -46,6 +46,13 @@ class Snapshot:
     notices: tuple[Notice, ...] = ()
     problem: ConsoleError | None = None
     """Why there is no reading although a server should have one."""
+    asked: str | None = None
+    """The address that was named instead of this console's own server."""
+
+    @property
+    def unreachable(self) -> bool:
+        """Whether nothing answers at the address that was named."""
+        return self.asked is not None and self.server.state is State.STOPPED
 
     def to_json(self) -> dict[str, Any]:
         """The contract of `status --json`; absent knowledge is null."""
@@ -101,6 +108,8 @@ def look(
     life = lifetime(counters[-1], base) if serving else None
     # A server elsewhere: the cards here are not its cards.
     cards = None if url else report
+    if url and house.demo and server.state is State.STOPPED:
+        report = GpuReport(report.at, problem=f"nothing answers at {url}, and a demo has no cards but its servers'")
     measured = not foreign and run_is_live(house.paths) is not None
     seen = Look(time.monotonic(), server, cards, now if serving else None, life, facts, measured=measured)
     return Snapshot(
@@ -111,6 +120,7 @@ def look(
         chain=_chain(house, counters[-1] if counters else None, cards, foreign=foreign),
         notices=once(seen),
         problem=page.problem if server.state in (State.READY, State.STALLED, State.FOREIGN) else None,
+        asked=url,
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 
 from console import hints
 from console.cli.parser import parse
+from console.cli.voice import ready_to_speak, say, silence
 from console.errors import ConsoleError, Exit
 
 
@@ -19,6 +19,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from console.sim import main as sim
 
         return sim(words[1:])
+    ready_to_speak()
     hints.started_as(sys.argv[0], demo="--demo" in words)
     args = parse(words)
     hints.started_as(sys.argv[0], demo=args.demo, presets=args.presets)
@@ -27,10 +28,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ConsoleError as error:
         cause = f" (cause: {error.cause})" if error.cause else ""
         what, *rest = error.lines()
-        print("\n".join([f"qwen-console: {what}{cause}", *rest]), file=sys.stderr)
+        say("\n".join([f"qwen-console: {what}{cause}", *rest]))
         return int(error.exit_code)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        say("interrupted")
         return int(Exit.INTERRUPTED)
     except BrokenPipeError:
         _leave_stdout()
@@ -38,11 +39,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         _leave_stdout()
         place = f" ({error.filename})" if error.filename else ""
-        print(f"qwen-console: the system refused: {error.strerror or error}{place}", file=sys.stderr)
-        print("  fix: see that the folder can be written and that the disk has room", file=sys.stderr)
+        say(f"qwen-console: the system refused: {error.strerror or error}{place}")
+        say("  fix: see that the folder can be written and that the disk has room")
         return int(Exit.FAILED)
 
 
 def _leave_stdout() -> None:
-    """stdout's reader has left or its disk is full; Python would complain once more while it shuts down."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """stdout's reader has left, or its disk is full."""
+    if sys.stdout is not None:
+        silence(sys.stdout.fileno())

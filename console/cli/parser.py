@@ -113,19 +113,21 @@ Add = Callable[[str, str, str, str], argparse.ArgumentParser]
 
 def _presets(add: Add) -> None:
     listing = add("presets", "presets", "presets", "list the presets and the files that are broken")
-    listing.add_argument("--json", action="store_true")
+    listing.add_argument("--json", action="store_true", help="for scripts: one JSON object on stdout")
     show = add("show", "presets", "show", "the exact command, environment and plan of a preset")
-    show.add_argument("preset")
-    show.add_argument("--set", action="append", default=[], metavar="K=V", dest="changes")
-    show.add_argument("--json", action="store_true")
+    show.add_argument("preset", help="its name, as `presets` lists it")
+    show.add_argument(
+        "--set", action="append", default=[], metavar="K=V", dest="changes", help="an args key, env.X, server.X"
+    )
+    show.add_argument("--json", action="store_true", help="for scripts: one JSON object on stdout")
     lint = add("lint", "lint", "run", "what is known to go wrong with a preset, and flags its vLLM does not know")
     lint.add_argument("preset", nargs="?", help="all presets if left out")
-    lint.add_argument("--json", action="store_true")
+    lint.add_argument("--json", action="store_true", help="for scripts: one JSON object on stdout")
 
 
 def _server(add: Add) -> None:
     up = add("up", "server", "up", "start a preset, show its phases, return when it is ready")
-    up.add_argument("preset", nargs="?", help="the default preset if left out")
+    up.add_argument("preset", nargs="?", help="else the one that runs, else the default preset")
     up.add_argument(
         "--set", action="append", default=[], metavar="K=V", dest="changes", help="an args key, env.X, server.X"
     )
@@ -135,28 +137,30 @@ def _server(add: Add) -> None:
     down.add_argument("--drain", type=_seconds, metavar="S", help="first wait up to S seconds for running requests")
     restart = add("restart", "server", "restart", "stop the server and start it again, or another preset")
     restart.add_argument("preset", nargs="?", help="another preset; else the one that runs")
-    restart.add_argument("--back", action="store_true", help="the preset that was ready last, as it was then")
+    restart.add_argument(
+        "--back", action="store_true", help="the preset that was ready before this one, as it was then"
+    )
     restart.add_argument("--drain", type=_seconds, metavar="S", help="first wait up to S seconds for running requests")
-    restart.add_argument("--no-wait", action="store_true")
+    restart.add_argument("--no-wait", action="store_true", help="return once the server process runs")
     doctor = add("doctor", "doctor", "doctor", "what of this machine a server depends on, each with a verdict")
-    doctor.add_argument("--json", action="store_true")
+    doctor.add_argument("--json", action="store_true", help="for scripts: one JSON object on stdout")
     status = add("status", "status", "status", "the server, the cards, the reading")
-    status.add_argument("--json", action="store_true")
+    status.add_argument("--json", action="store_true", help="for scripts: one JSON object on stdout")
     status.add_argument("--window", type=_seconds, metavar="S", help="measure over the next S seconds")
     status.add_argument("--chain", action="store_true", help="also what really runs, link by link, with its proof")
     status.add_argument("--url", default=argparse.SUPPRESS, help="a server elsewhere")
     history = add("history", "history", "history", "what the servers of the last days did, recorded by the minute")
     history.add_argument("--since", type=_span, default=7 * 86400.0, metavar="AGE", help="such as 90m, 12h, 7d")
-    history.add_argument("--json", action="store_true")
+    history.add_argument("--json", action="store_true", help="for scripts: one JSON object on stdout")
     logs = add("logs", "logs", "logs", "the server's log")
     logs.add_argument("-f", "--follow", action="store_true", help="go on, into the next start too, until it has ended")
     logs.add_argument("--all", action="store_true", help="also what our own consoles ask the server every second")
-    logs.add_argument("-n", "--lines", type=int, default=40, metavar="N")
+    logs.add_argument("-n", "--lines", type=int, default=40, metavar="N", help="how many of its last lines (40)")
     diagnose = add("diagnose", "diagnose", "diagnose", "what a vLLM log says went wrong")
-    diagnose.add_argument("log", type=Path)
+    diagnose.add_argument("log", type=Path, help="a file")
     diagnose.add_argument("--alive", action="store_true", help="the process that wrote it still lives")
     diagnose.add_argument("--silent", type=_seconds, default=0.0, metavar="S", help="for how long it has said nothing")
-    diagnose.add_argument("--json", action="store_true")
+    diagnose.add_argument("--json", action="store_true", help="for scripts: one JSON object on stdout")
 
 
 def _span(text: str) -> float:

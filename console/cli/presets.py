@@ -13,6 +13,7 @@ from console.errors import Exit
 from console.presets import Preset, apply_overrides, argv, parse_assignments, shell_line
 from console.presets.buckets import measured
 from console.presets.command import own_env
+from console.presets.installed import stands_in
 
 
 def presets(args: argparse.Namespace) -> int:
@@ -51,7 +52,7 @@ def _summary(preset: Preset) -> dict[str, Any]:
         "model": preset.model,
         "path": str(preset.path),
         "default": preset.name == DEFAULT_PRESET,
-        "simulated": preset.simulated,
+        "simulated": preset.simulated or stands_in(preset.command),
         "unset": [missing.variable for missing in preset.unset],
     }
 

@@ -24,12 +24,15 @@ def print_report(run_dir: Path, *, as_json: bool) -> None:
     """The run on stdout."""
     from console.lab.report import to_json
     from console.lab.terminal import render
+    from console.lab.view import readable
 
     report = to_json(run_dir)
     if as_json:
         show_json(report)
-    else:
-        print(hints.told(render(report)), end="")
+        return
+    with readable(run_dir):
+        text = render(report)
+    print(hints.told(text), end="")
 
 
 def _list(house: House, args: argparse.Namespace) -> int:
@@ -151,7 +154,7 @@ def _recover(house: House, args: argparse.Namespace) -> int:
 
     if len(args.rest) != 1:
         raise UsageError("`ab recover` takes a run", "", "`qwen-console ab recover ID`")
-    if not recover(house.paths, args.rest[0]):
+    if not recover(house.paths, args.rest[0], by_hand=True):
         raise ConsoleError(f"the run {args.rest[0]} has ended already", "there is nothing to recover", "")
     return Exit.OK
 

@@ -16,6 +16,7 @@ from console.errors import UsageError
 if TYPE_CHECKING:
     from console.endpoint import Endpoint
     from console.gpu.sample import GpuSource
+    from console.lab.adopt import Draft
     from console.lab.plan import Plan
     from console.presets import Preset
     from console.server.life import Server
@@ -83,6 +84,11 @@ def services(
 
         stop(house.paths)
 
+    def draft(run_id: str, arm: str) -> Draft:
+        from console.lab.adopt import draft as look
+
+        return look(house.paths, run_id, arm)
+
     def adopt(run_id: str, arm: str) -> Path:
         from console.lab.adopt import adopt as write
 
@@ -104,6 +110,7 @@ def services(
         plan_run=plan_run,
         start_run=start_run,
         stop_run=stop_run,
+        draft=draft,
         adopt=adopt,
         inspect=inspect,
         probe_prefix=probe_prefix,
@@ -125,13 +132,15 @@ def inspection(house: House, preset: Preset) -> Inspection:
 
     seen = prospect(preset)
     vllm = seen.vllm
-    known = flags(vllm, house.paths.cache) if vllm is not None and not vllm.stand_in else None
+    asks = vllm is not None and not vllm.stand_in
+    known = flags(vllm, house.paths.cache) if vllm is not None and asks else None
+    silent = ("its `--help=all` told no flags: the preset's are not held against them",) if asks and not known else ()
     ground = Ground(vllm.version if vllm else None, known, seen.memory, seen.hybrid)
     running = house.server.preset() if house.server.endpoint() is not None else None
     return Inspection(
         preset=preset,
         running=running if running is not None and running.name != preset.name else None,
         findings=lint(preset, ground),
-        prospect=tuple(seen.lines()),
+        prospect=(*seen.lines(), *silent),
         command=tuple(command_lines(preset)),
     )

@@ -6,11 +6,11 @@ import argparse
 import time
 
 from console import units
-from console.cli.house import House
+from console.cli.house import DEFAULT_PRESET, House
 from console.cli.voice import say
 from console.errors import BusyError, ConsoleError, Exit, NothingError
 from console.presets import Preset, apply_overrides, parse_assignments
-from console.presets.installed import installed
+from console.presets.installed import installed, stands_in
 from console.server.run_lock import run_is_live
 from console.server.status import Diagnosis, ServerStatus, State
 from console.server.stop import StopReport
@@ -24,7 +24,7 @@ def up(args: argparse.Namespace) -> int:
     running = house.server.status()
     same = running.preset == preset.name and not args.changes
     if same and running.state is State.READY:
-        say(f"{preset.name} is ready already")
+        say(f"{preset.name} is ready already{_not_the_default(args.preset, preset)}")
         return _prove(house, running.url) if args.prove else _ready(running.url)
     try:
         if not (same and running.state is State.STARTING):
@@ -49,6 +49,17 @@ def _warn(preset: Preset) -> None:
     for finding in lint(preset, Ground(found.version if found else None)):
         if finding.weight is Weight.BAD:
             say(f"note: {finding.what}: {finding.why}\n  fix: {finding.fix}")
+
+
+def _not_the_default(named: str | None, running: Preset) -> str:
+    """What one hears who named no preset while another one than the default runs."""
+    if named or running.name == DEFAULT_PRESET:
+        return ""
+    return f"; the default is {DEFAULT_PRESET}: `qwen-console restart {DEFAULT_PRESET}` switches to it"
+
+
+def _simulated(preset: Preset) -> bool:
+    return preset.simulated or stands_in(preset.command)
 
 
 def _ready(url: str | None) -> int:
@@ -98,7 +109,7 @@ class _Watched:
         """One change."""
         if self._began is None:
             self._began = time.monotonic()
-            say(f"starting {self._preset.name}{' SIMULATED' if self._preset.simulated else ''}")
+            say(f"starting {self._preset.name}{' SIMULATED' if _simulated(self._preset) else ''}")
         if now.phase and now.state in (State.STARTING, State.READY):
             detail = f" · {now.detail}" if now.detail else ""
             left = f" · about {units.duration(now.eta_s)} left" if now.eta_s and now.state is State.STARTING else ""
@@ -128,11 +139,18 @@ def failure(name: str, status: ServerStatus) -> ConsoleError:
             f"{name} did not become ready: it was stopped meanwhile", why, "`qwen-console up` starts it"
         )
     found = status.diagnosis or Diagnosis("unknown", "the server is not running", status.note or "", "")
-    why = "\n       ".join([found.why, *found.evidence]) if found.why else "\n       ".join(found.evidence)
+    why = "\n       ".join([found.why, *unsaid(found)] if found.why else found.evidence)
     log = f"{found.fix}\n  log: {status.log}" if status.log else found.fix
     error = ConsoleError(f"{name} did not become ready: {found.what}", why, log)
     error.cause = found.cause
     return error
+
+
+def unsaid(found: Diagnosis) -> list[str]:
+    """The log lines that prove it, without what its reason quotes already."""
+    _, _, quoted = found.why.partition("The log says: ")
+    quoted = quoted.strip("… ")
+    return [line for line in found.evidence if not quoted or (quoted not in line and line.strip("… ") not in found.why)]
 
 
 def down(args: argparse.Namespace) -> int:
@@ -206,7 +224,7 @@ def restart(args: argparse.Namespace) -> int:
         return _ready(end.status.url)
     error = end.error or failure(preset.name, end.status)
     if end.back is not None:
-        error.fix += f"\n  go back: `qwen-console restart --back` starts {end.back.name} again, which was ready last"
+        error.fix += f"\n  go back: `qwen-console restart --back` starts {end.back.name} again, which was ready before"
     raise error
 
 
@@ -219,7 +237,9 @@ def _wanted(house: House, args: argparse.Namespace) -> Preset:
     if args.back:
         worked = house.server.worked()
         if worked is None:
-            raise NothingError("no preset was ready yet", "", "start one: `qwen-console up PRESET`")
+            last = house.server.preset()
+            what = f"no other preset than {last.name} was ready before" if last else "no preset was ready yet"
+            raise NothingError(what, "", f"start one: `qwen-console up {last.name if last else 'PRESET'}`")
         return worked
     running = house.server.preset()
     if args.preset is None and running is None:

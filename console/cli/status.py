@@ -20,18 +20,24 @@ _MARKS = {Severity.BAD: "✖", Severity.WARN: "▲", Severity.INFO: "·"}
 
 
 def status(args: argparse.Namespace) -> int:
-    """Print the snapshot; always 0 unless the command line itself is wrong."""
+    """Print the snapshot; 0 whatever it tells, except that a server which was named does not answer at all."""
     snapshot = look(House.of(args), url=args.url, window_s=args.window, say=say)
     if args.json:
         show_json(snapshot.to_json())
     else:
         show([*text(snapshot), *chain_lines(snapshot.chain, whole=args.chain)])
-    return Exit.OK
+    return Exit.FAILED if snapshot.unreachable else Exit.OK
 
 
 def text(snapshot: Snapshot) -> list[str]:
     """The snapshot for people."""
     server = snapshot.server
+    if snapshot.unreachable:
+        return [
+            f"server: unreachable · {server.url}",
+            f"  why: {server.note}",
+            "  fix: see that a server runs there and that the address is right; a tunnel (`ssh -L`) may be down",
+        ]
     lines = [_headline(server)]
     if server.diagnosis:
         lines += [f"  {server.diagnosis.what}", f"  why: {server.diagnosis.why}", f"  fix: {server.diagnosis.fix}"]
@@ -68,7 +74,8 @@ def chain_lines(links: tuple[Link, ...], *, whole: bool) -> list[str]:
     if not known:
         return []
     look = [link for link in known if link.verdict == "look"]
-    lines = [f"chain: {len(known) - len(look)} links ok, {len(look)} to look at (`qwen-console status --chain`)"]
+    counts = f"{len(known) - len(look)} links ok, {len(look)} to look at, {len(links) - len(known)} not known"
+    lines = [f"chain: {counts} (`qwen-console status --chain`)"]
     return lines + [f"  {link.link}: {link.value}" for link in look]
 
 

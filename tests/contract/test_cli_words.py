@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from console.cli.parser import build
 from tests.console_process import Console, Result, write_preset
 
 
@@ -59,6 +61,8 @@ def test_hints_name_the_command_as_it_was_called(demo: Console, tmp_path: Path) 
         (("statsu",), "did you mean `status`?"),
         (("zzz",), "lists what it takes"),
         (("up", "--sett", "a=b"), "did you mean `--set`? `qwen-console --demo up --help`"),
+        (("probe",), "probe: the following arguments are required: what\n"),
+        (("up", "--set", "bogus=1"), "fix: in a preset file"),
         (("probe", "prefx"), "did you mean `prefix`?"),
         (("ab",), "`ab` needs to know what to compare"),
         (("--url", "http://h:1", "up"), "`up` takes no --url"),
@@ -80,6 +84,17 @@ def test_a_url_is_taken_where_it_means_something(demo: Console) -> None:
     assert demo.status("--url", url)["server"]["state"] == "foreign"
     assert demo("--url", url, "status", "--json").json["server"]["url"] == url
     demo("down")
+
+
+def test_a_named_server_that_does_not_answer_is_unreachable_not_stopped(demo: Console) -> None:
+    said = demo("status", "--url", "http://127.0.0.1:1", code=1).out
+    assert "server: unreachable · http://127.0.0.1:1" in said
+    assert "refused" in said
+    assert "stopped" not in said
+    assert "start a preset" not in said
+    whole = demo("status", "--json", "--url", "http://127.0.0.1:1", code=1).json
+    assert whole["server"]["state"] == "stopped"
+    assert "start a preset" not in whole["gpus_problem"]
 
 
 def test_without_a_server_a_demo_speaks_of_its_own_cards(demo: Console) -> None:
@@ -107,3 +122,34 @@ def test_folders_and_files_that_nobody_reads_are_said(demo: Console, tmp_path: P
     assert "half.yaml has no model" in said.err
     assert "bases for others, without a model of their own: base-2x5060ti, half" in said.out
     assert len(demo("presets", "--json").json["notes"]) == 2
+
+
+def test_every_word_of_every_verb_is_explained() -> None:
+    parser, verbs = build()
+    silent = [
+        (name, action.dest)
+        for name, verb in {"": parser, **verbs}.items()
+        for action in verb._actions
+        if not action.help and not isinstance(action, argparse._SubParsersAction)
+    ]
+    assert silent == []
+
+
+def test_up_without_a_name_says_what_the_default_is_where_another_one_runs(demo: Console) -> None:
+    demo("up", "tiny-cpu")
+    said = demo("up").err
+    assert "tiny-cpu is ready already; the default is qwen3.8-27b-nvfp4-100k" in said
+    assert "restart qwen3.8-27b-nvfp4-100k" in said
+    assert "the default is" not in demo("up", "tiny-cpu").err
+    demo("down")
+
+
+def test_a_demo_hides_no_wrong_flag_and_no_missing_model_of_ones_own(demo: Console, tmp_path: Path) -> None:
+    demo.env["QWEN_CONSOLE_PRESETS"] = str(tmp_path)
+    write_preset(tmp_path, "odd", "model: m\nargs: {zzyzx: 3}\n")
+    write_preset(tmp_path, "gone", "model: /models/none\n")
+    write_preset(tmp_path, "near", "model: ./none\n")
+    for name, cause in (("odd", "bad-flag"), ("gone", "model-missing"), ("near", "model-missing")):
+        assert f"(cause: {cause})" in demo("up", name, code=1).err
+    demo("up", "tiny-cpu")
+    demo("down")

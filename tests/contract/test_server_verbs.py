@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -108,6 +109,31 @@ def test_a_switch_that_fails_says_how_to_go_back_and_back_is_what_ran(house: Hou
     house.console("down")
 
 
+def test_back_is_what_was_ready_before_after_a_crash_and_after_a_restart(house: House) -> None:
+    house.preset("first")
+    house.preset("second")
+    house.console("up", "first")
+    house.console("restart", "second")
+    os.kill(house.console.status()["server"]["pid"], signal.SIGKILL)
+    wait_until(lambda: house.console.state == "failed")
+    house.console("restart", "second")
+    house.console("restart")
+    house.console("restart", "--back")
+    assert house.console.status()["server"]["preset"] == "first"
+    house.console("restart", "--back")
+    assert house.console.status()["server"]["preset"] == "second"
+    house.console("down")
+
+
+def test_a_stand_in_is_said_to_be_one_outside_of_a_demo_too(house: House) -> None:
+    assert "starting p SIMULATED" in house.console("up", house.preset("p")).err
+    assert house.console.status()["server"]["simulated"] is True
+    assert "SIMULATED" in house.console("status").out
+    listed = house.console("presets", "--json").json["presets"]
+    assert [one["name"] for one in listed if one["simulated"]] == ["p"]
+    house.console("down")
+
+
 def test_a_switch_to_a_command_that_is_not_there_stops_nothing(house: House) -> None:
     house.preset("good")
     write_preset(house.presets, "gone", "model: m\ncommand: [no-such-vllm, serve]\n")
@@ -143,11 +169,11 @@ def test_a_server_that_is_not_ours_is_watched_and_never_touched(house: House, tm
     assert house.console.status()["server"]["diagnosis"]["cause"] == "port-in-use"
 
 
-def test_the_doctor_tells_all_and_exits_with_0(house: House, tmp_path: Path) -> None:
+def test_the_doctor_tells_all_and_exits_with_1_where_something_is_bad(house: House, tmp_path: Path) -> None:
     port = free_port()
     house.preset("p", port=port)
     write_preset(house.presets, "gone", "model: m\ncommand: [no-such-vllm, serve]\nserver: {port: 1}\n")
-    told = house.console("doctor", "--json").json
+    told = house.console("doctor", "--json", code=1).json
     checks = {check["check"]: check for check in told["checks"]}
     assert {"console", "driver", "nvcc", "/dev/shm", "memlock", "disk: models", "logout", f"port {port}"} <= set(checks)
     assert all(check["verdict"] in ("ok", "look", "bad", "unknown") for check in checks.values())
@@ -157,7 +183,7 @@ def test_the_doctor_tells_all_and_exits_with_0(house: House, tmp_path: Path) -> 
     assert sum(told["count"].values()) == len(told["checks"])
     with stand_in(tmp_path, port=port) as stand:
         ready(stand)
-        text = house.console("doctor").out
+        text = house.console("doctor", code=1).out
     assert re.search(rf"a vLLM server that is not ours: python\S* \(pid {stand.process.pid}\)", text)
 
 

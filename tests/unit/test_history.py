@@ -223,6 +223,23 @@ def test_hits_that_only_other_series_tell(tmp_path: Path) -> None:
     assert boot.totals.prefix_hit_rate == pytest.approx(0.8)
 
 
+def test_the_hit_rate_of_a_boot_is_that_of_the_tokens_beside_it() -> None:
+    rows = (Minute(0, "abc", 60.0, prefix_queries=200, prefix_hits=150, cached_tokens=60, computed_tokens=40),)
+    assert totals(rows).prefix_hit_rate == pytest.approx(0.6)
+
+
+def test_a_life_lasts_what_was_seen_of_it_and_not_the_minutes_it_touched(tmp_path: Path) -> None:
+    store = Store(tmp_path / "h.db")
+    short, long = (Boot(life, "p", None, None, False, int(START) + 57) for life in ("short", "long"))
+    store.keep(short, Minute(int(START), "short", 1.0, requests=1), [])
+    store.keep(long, Minute(int(START), "long", 2.0, requests=1), [])
+    store.keep(long, Minute(int(START) + 60, "long", 58.0, requests=1), [])
+    store.close()
+    lives = {boot.boot.life: boot for boot in read_history(tmp_path / "h.db", 0).boots}
+    assert (lives["short"].covered_s, lives["short"].until) == (1.0, START + 58)
+    assert (lives["long"].covered_s, lives["long"].until) == (60.0, START + 118)
+
+
 def test_nothing_recorded_is_a_sentence(tmp_path: Path) -> None:
     assert "up" in (read_history(tmp_path / "h.db", 0).problem or "")
 

@@ -1,0 +1,59 @@
+"""Standard streams that are closed, left by their reader, or of another encoding: the work goes on all the same."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from console.server.locks import is_held
+from tests.console_process import Console
+
+
+@pytest.fixture
+def demo(own_folders: Path) -> Iterator[Console]:
+    console = Console({"XDG_STATE_HOME": str(own_folders / "state"), "QWEN_CONSOLE_SIM_START_S": "0.3"}, demo=True)
+    yield console
+    console.end()
+
+
+def in_a_shell(console: Console, line: str) -> subprocess.CompletedProcess[str]:
+    """The line with `$Q` as the console's command."""
+    command = f"{sys.executable} -P -m console --demo"
+    env = console.environment() | {"Q": command}
+    return subprocess.run(["sh", "-c", line], env=env, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize("closed", ["<&-", "<&- >&-", "<&- >&- 2>&-"])
+def test_a_start_with_closed_streams_keeps_its_lock(demo: Console, closed: str, own_folders: Path) -> None:
+    assert in_a_shell(demo, f"$Q up {closed}").returncode == 0
+    assert is_held(own_folders / "state" / "qwen-console-demo" / "server.lock")
+    assert "its keeper was lost" not in demo("status").out
+
+
+def test_a_restart_nobody_listens_to_is_a_restart_all_the_same(demo: Console) -> None:
+    demo("up")
+    before = demo.status()["server"]["pid"]
+    in_a_shell(demo, "$Q restart 2>&1 | true")
+    after = demo.status()["server"]
+    assert after["state"] == "ready"
+    assert after["pid"] != before
+
+
+def test_what_an_encoding_lacks_is_a_question_mark(demo: Console) -> None:
+    demo("up")
+    ascii_only = Console(demo.env | {"PYTHONIOENCODING": "ascii"}, demo=True)
+    assert "ready" in ascii_only("status").out
+    assert "?" in ascii_only("doctor", code=None).out
+
+
+def test_a_server_that_was_held_is_asked_to_end_and_does(demo: Console) -> None:
+    demo("up")
+    os.kill(demo.status()["server"]["pid"], signal.SIGSTOP)
+    stopped = demo("down")
+    assert "had to be killed" not in stopped.out + stopped.err
