@@ -165,14 +165,14 @@ class ConsoleApp(App[int]):
         do: Callable[..., None] = getattr(self._intents, f"do_{command.name}")
         do(command.argument) if command.argument else do()
 
-    def tell(self, text: str) -> None:
+    def tell(self, text: str, stands_s: float = _TOLD_S) -> None:
         """What a key came to, or why it does nothing now; stands for some seconds."""
         if note := getattr(self._front, "note", None):
             note(text)
         else:
             self.dashboard.tell_note("told", text)
         self._told += 1
-        self.set_timer(_TOLD_S, partial(self._untell, self._told))
+        self.set_timer(stands_s, partial(self._untell, self._told))
 
     def _untell(self, number: int) -> None:
         if number == self._told:
@@ -257,6 +257,8 @@ class ConsoleApp(App[int]):
         winner = (event.run.id, arm) if event.run and arm else None
         if self.situation.run and event.run and not event.live and event.run.id == self.situation.run:
             self.ring(f"the A/B run of {event.run.preset} has ended")
+        if event.news or event.live:
+            self.dashboard.tell_note("ended", run_lines.news(event.run) if event.run and event.news else "")
         self.know(run=event.run.id if event.run and event.live else None, winner=winner)
         self._tell_front()
 

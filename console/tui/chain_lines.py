@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 _MARKS = {"ok": ("✓", "good"), "look": ("▲", "warn"), "unknown": ("?", "dim")}
 _NAME = 17
+_WORDS = re.compile(r"[\w.,-]*\w{3}")
+"""What a value can be found by."""
 
 
 def chain_lines(links: Sequence[Link], width: int) -> list[Line]:
@@ -39,7 +42,14 @@ def _link(link: Link, width: int) -> list[Line]:
     lines += [((margin, ""), *row) for row in rest]
     if link.evidence:
         proof = "".join(text for text, _ in pretty(link.evidence, timed=False)).strip()
-        lines.append(((margin, ""), (units.clip(proof, max(1, room)), "dim")))
+        lines.append(((margin, ""), (around(proof, link.value, max(1, room)), "dim")))
     if link.fix:
         lines += [((margin, ""), *row) for row in wrapped(f"fix: {link.fix}", room, "warn")]
     return lines
+
+
+def around(proof: str, value: str, room: int) -> str:
+    """The part of a proof that fits and holds what it proves; where that does not stand in it, its beginning."""
+    at = min((i for word in _WORDS.findall(value) if (i := proof.find(word)) >= 0), default=0)
+    left = min(max(0, at - room // 4), max(0, len(proof) - room))
+    return units.clip(proof if left == 0 else f"…{proof[left + 1 :]}", room)

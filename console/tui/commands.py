@@ -79,7 +79,7 @@ COMMANDS: tuple[Command, ...] = (
         ("b",),
         "b",
         "go back",
-        "after a failed start: start the preset that was ready last",
+        "after a failure: start the preset that was ready last",
         _SERVER,
         guard=guards.can_go_back,
     ),
@@ -236,9 +236,9 @@ def _binding(command: Command, keys: tuple[str, ...]) -> Binding:
 
 
 def footer(now: Situation, keys: KeyMap) -> Iterator[tuple[str, str, bool, int]]:
-    """Key, word, whether it makes sense now, and rank, of the commands in the footer."""
+    """Key, word, that it makes sense now, and rank, of the commands in the footer; what would be refused is none."""
     for command in COMMANDS:
-        if command.footer:
+        if command.footer and command.guard(now) is None:
             word = command.footer
             if command.name == "start" and now.alive and not now.run:
                 word = "switch"
@@ -248,7 +248,7 @@ def footer(now: Situation, keys: KeyMap) -> Iterator[tuple[str, str, bool, int]]
                 word = now.hidden
             if not word:
                 continue
-            yield shown_keys(command, keys).split()[0], word, command.guard(now) is None, command.rank
+            yield shown_keys(command, keys).split()[0], word, True, command.rank
 
 
 def help_rows(keys: KeyMap) -> Iterator[tuple[str, list[tuple[str, Command]]]]:

@@ -71,7 +71,7 @@ def load(path: Path) -> Config:
     # Imported here: few have such a file, and reading YAML takes a tenth of the time to the first frame.
     from console.presets.source import nearest, read
 
-    document = read(path)
+    document = read(path, "the configuration", "theme: light")
     for key in document.values:
         if key not in KNOWN:
             near = nearest(key, KNOWN)

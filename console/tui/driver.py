@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import termios
+import tty
+from contextlib import suppress
+
 from textual.drivers.linux_driver import LinuxDriver
 
 from console.tui.ascii_signs import plain
@@ -40,6 +44,23 @@ class ThriftyDriver(LinuxDriver):
             super().write(_BEGIN)
         if needed:
             super().write(needed)
+
+    def _sigcont_application(self, *_: object) -> None:
+        """Go on. Whoever was held by SIGSTOP, or is only told to go on, never left application mode.
+
+        To begin it anew would take the raw terminal for what to restore in the end, and start a second input thread.
+        """
+        if self._must_signal_resume or self._key_thread is None:
+            super()._sigcont_application()
+            return
+        with suppress(termios.error):
+            modes = termios.tcgetattr(self.fileno)
+            modes[tty.LFLAG] = self._patch_lflag(modes[tty.LFLAG])
+            modes[tty.IFLAG] = self._patch_iflag(modes[tty.IFLAG])
+            modes[tty.CC][termios.VMIN] = 1
+            termios.tcsetattr(self.fileno, termios.TCSANOW, modes)
+        self.forget()
+        self._app.call_later(self._app.refresh)
 
     def ring(self, data: str) -> None:
         """Bells and notifications: they change no cell, and are not part of a frame."""

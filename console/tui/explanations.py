@@ -58,13 +58,13 @@ _READING = {
     "hit": Explanation(
         "prefix hit rate",
         "part of the prompt tokens that came from the cache instead of being computed; off is not 0 %",
-        "Δhits / Δqueries of vllm:prefix_cache_*, in tokens",
+        "cached / (cached + computed), the tokens beside it",
         WINDOW,
     ),
     "life": Explanation(
         "prefix hit rate, lifetime",
         "the same since the server became ready; the console's own first request is left out",
-        "hits / queries of vllm:prefix_cache_* since then",
+        "cached / (cached + computed) tokens since then",
         LIFETIME,
     ),
     "cached": Explanation(

@@ -1,7 +1,7 @@
 """Which graphs there are, and a series as the columns of one. Pure.
 
 A graph sweeps like an oscilloscope: the newest value is written over the oldest, so that a sample costs one column on
-the line and not the whole graph.
+the line and not the whole graph. An upright line stands between the two.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ class Picture:
     """The value that fills the graph."""
     down: tuple[Column, ...] | None = None
     """A second series, hanging from the middle."""
+    now: int | None = None
+    """The column behind the newest one: there the graph ends, and what is oldest begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ def picture(kind: Kind, rings: Callable[[str], Series], now: float, columns: int
     down = sweep(rings(kind.below), now, columns, step_s) if kind.below else None
     most = max((value for value in (*up, *(down or ())) if value is not None), default=0.0)
     top = kind.least if kind.fixed else ceiling(max(most, kind.least))
-    return Picture(f"{kind.title} to {kind.write(top)}", up, top, down)
+    return Picture(f"{kind.title} to {kind.write(top)}", up, top, down, (int(now // step_s) + 1) % columns)
 
 
 def sweep(series: Series, now: float, columns: int, step_s: int) -> tuple[Column, ...]:

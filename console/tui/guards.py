@@ -29,6 +29,14 @@ def _foreign(now: Situation) -> str | None:
 
 def can_start(now: Situation) -> str | None:
     """Start, switch."""
+    if refused := _can_bring_up(now):
+        return refused
+    if now.selected == now.status.preset and now.status.state in (State.READY, State.STARTING):
+        return f"{now.selected} is {now.status.state.value} already; r restarts it"
+    return None
+
+
+def _can_bring_up(now: Situation) -> str | None:
     if refused := ours(now):
         return refused
     if now.run:
@@ -62,7 +70,11 @@ def can_restart(now: Situation) -> str | None:
 
 def can_go_back(now: Situation) -> str | None:
     """Start what worked before."""
-    return can_start(now) or (None if now.back else "nothing to go back to: the last start did not fail")
+    if (refused := _can_bring_up(now)) or now.back:
+        return refused
+    if now.status.state is State.FAILED:
+        return "nothing to go back to: no other preset was ready before; r starts this one again"
+    return "nothing to go back to: nothing has failed"
 
 
 def can_run(now: Situation) -> str | None:

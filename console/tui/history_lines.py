@@ -37,7 +37,7 @@ def _local(at: float) -> str:
 
 def _boot(found: BootHistory, width: int) -> Iterator[Line]:
     boot, total = found.boot, found.totals
-    span = units.duration(found.last - found.first + 60)
+    span = units.duration(found.covered_s)
     name = boot.preset or units.NA
     badge = " SIMULATED" if boot.simulated else ""
     yield ((f"{_local(found.first)}  ", "strong"), (name, "title"), (badge, "badge"), (f"  {span}", "dim"))

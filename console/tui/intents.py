@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from console.errors import ConsoleError
-from console.server.status import State
 from console.tui import run_lines
 from console.tui.commands import by_name
 from console.tui.pollers import in_thread
@@ -39,8 +38,6 @@ class Intents:
         preset, now = entry.preset, self._app.situation
         if not now.alive:
             self._raise("starting", preset.name, partial(self._app.actions.start, preset))
-        elif now.status.preset == preset.name and now.status.state in (State.READY, State.STARTING):
-            self._app.tell(f"{preset.name} is {now.status.state.value} already; r restarts it")
         else:
             self._ask(
                 f"Switch to {preset.name}?",
@@ -60,7 +57,7 @@ class Intents:
         elif now.raising == "server":
             self._ask(
                 f"Stop {now.coming}?",
-                ["Its start is broken off; then no server runs."],
+                ["Its start is broken off, and if it is ready by then, it is stopped; then no server runs."],
                 "stop it",
                 lambda: self._app.act(f"stopping {now.coming}", self._app.actions.break_off),
             )
@@ -142,8 +139,10 @@ class Intents:
     def do_adopt(self) -> None:
         """Write the winner as a preset."""
         if self._app.situation.winner:
-            run_id, arm = self._app.situation.winner
-            self._app.act(f"adopting {arm}", partial(self._app.actions.adopt, run_id, arm))
+            from console.tui.adopting import adopt_and_ask
+
+            what = adopt_and_ask(self._app, *self._app.situation.winner)
+            self._app.run_worker(what, group="plan", exclusive=True, exit_on_error=False)
 
     def do_probe(self) -> None:
         """One prompt three times."""
@@ -175,6 +174,7 @@ class Intents:
 
     def do_details(self) -> None:
         """The run over the whole screen."""
+        self._app.dashboard.tell_note("ended", "")
         self._open("details")
 
     def do_log(self) -> None:
@@ -258,7 +258,12 @@ class Intents:
 
     def do_suspend(self) -> None:
         """To the shell; what is shown rests meanwhile."""
-        self._app.action_suspend_process()
+        from console.tui.leaving import someone_continues_us
+
+        if someone_continues_us():
+            self._app.action_suspend_process()
+        else:
+            self._app.tell("not suspended: no shell behind this terminal could bring it back; q quits")
 
     def do_ask_quit(self) -> None:
         """^C means different things to different people: ask. A second one, whoever gets it first, means it."""

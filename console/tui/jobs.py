@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 Job = Callable[[], str | None]
 """Blocks until it is done; what there is to tell afterwards."""
 
+_OUTCOME_S = 30.0
+"""How long an outcome stands: long enough to be read, and not beside what comes after it."""
+
 
 class Jobs:
     """Runs jobs in workers; only the newest speaks for the console."""
@@ -53,7 +56,9 @@ class Jobs:
         if event.job != self._newest:
             return
         self._app.know(acting=None, draining=False, raising="", coming="")
-        self._app.dashboard.tell_note("action", event.outcome or "")
+        self._app.dashboard.tell_note("action", "")
+        # Also takes back what was told of the job while it lasted.
+        self._app.tell(event.outcome or "", _OUTCOME_S)
         # A start that found its port taken leaves a diagnosis, which stands in place of the figures.
         if event.error is not None and not hasattr(event.error, "diagnosis"):
             self._app.push_screen(Trouble(event.title, event.error))

@@ -65,5 +65,6 @@ def copy_screen(app: ConsoleApp, screen: Screen[Any]) -> str:
     whole = text.encode()
     kept = whole[:COPIED_BYTES].decode(errors="ignore")
     app.copy_to_clipboard(kept)
-    cut = f", the first {COPIED_BYTES:,} of {len(whole):,} bytes" if len(whole) > COPIED_BYTES else ""
-    return f"copied to the terminal's clipboard{cut}, if it allows that (tmux: set-clipboard on)"
+    if len(whole) > COPIED_BYTES:
+        return f"copied, the first {COPIED_BYTES:,} of {len(whole):,} bytes, if the terminal allows that"
+    return "copied, if the terminal allows that (tmux: set-clipboard on)"

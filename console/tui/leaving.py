@@ -9,6 +9,7 @@ import sys
 import termios
 import threading
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -59,3 +60,17 @@ def _leave_at_once(code: int) -> None:
             os.set_blocking(sys.__stdout__.fileno(), False)
             os.write(sys.__stdout__.fileno(), _RESTORE)
     os._exit(code)
+
+
+def someone_continues_us() -> bool:
+    """Whether a shell with job control is behind us.
+
+    Not so under `ssh -t HOST qwen-console`: who is suspended there stays so, and the terminal with it.
+    """
+    group, session, above = os.getpgrp(), os.getsid(0), os.getppid()
+    # Whoever started us and is of our own group is suspended with us: a shell of another group is looked for.
+    with suppress(OSError, ValueError, IndexError):
+        while above > 1 and os.getpgid(above) == group:
+            above = int(Path(f"/proc/{above}/stat").read_text().rpartition(")")[2].split()[1])
+        return above > 1 and os.getsid(above) == session
+    return False

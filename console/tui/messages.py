@@ -81,6 +81,8 @@ class RunSeen(Seen):
 
     run: RunView | None
     live: bool
+    news: bool = False
+    """It has ended, and no console has shown that yet."""
 
 
 @dataclass

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 
 from console import hints
-from console.tui.stories import labelled
+from console.server.status import ServerStatus, State
+from console.tui.stories import labelled, trouble_title
 from console.tui.widgets.lines import Line, line
 
 if TYPE_CHECKING:
@@ -34,11 +35,11 @@ def standing(notices: Sequence[Notice], width: int, *, tall: bool) -> list[Line]
     return lines
 
 
-def full(notices: Sequence[Notice], width: int) -> list[Line]:
-    """All of them with what, why and what to do."""
-    if not notices:
+def full(notices: Sequence[Notice], status: ServerStatus, width: int) -> list[Line]:
+    """All of them with what, why and what to do; a server that failed is the first."""
+    lines = _failure(status, width)
+    if not notices and not lines:
         return [line("nothing stands out", "dim")]
-    lines: list[Line] = []
     for notice in notices:
         mark, tone = _MARKS[notice.severity]
         again = f" (the {notice.episode}. time)" if notice.episode > 1 else ""
@@ -46,3 +47,14 @@ def full(notices: Sequence[Notice], width: int) -> list[Line]:
         lines += labelled("why", notice.why, width)
         lines += [*labelled("fix", notice.fix, width, "strong"), ()]
     return lines[:-1]
+
+
+def _failure(status: ServerStatus, width: int) -> list[Line]:
+    """Why there is no server, or why it does not answer."""
+    if status.state not in (State.FAILED, State.STALLED):
+        return []
+    lines = list(labelled("✖", trouble_title(status), width, "bad"))
+    if (found := status.diagnosis) is not None:
+        lines += [*labelled("why", found.what, width), *(labelled("", found.why, width) if found.why else ())]
+        lines += labelled("fix", found.fix, width, "strong") if found.fix else ()
+    return [*lines, ()]

@@ -35,7 +35,7 @@ def notices(app: ConsoleApp) -> Page:
     """What stands out now."""
 
     def content(width: int) -> Titled:
-        return "notices", notice_lines.full(app.dashboard.notices, width)
+        return "notices", notice_lines.full(app.dashboard.notices, app.situation.status, width)
 
     return Pager("notices", content, simulated=app.simulated)
 

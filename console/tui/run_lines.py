@@ -32,7 +32,11 @@ _VERDICTS = {
     "undecided": ("? open", "dim"),
 }
 _BAR = 30
+_SOON_S = 3.0
 _NAME, _VALUE, _CHANGE, _SPAN = 22, 9, 9, 17
+_NARROW_CHANGE, _NARROW_SPAN = 8, 16
+_WHOLE = _NAME + 2 * _VALUE + _CHANGE + _SPAN + 9
+"""In fewer cells the medians go: the interval and what it shows are the evidence."""
 
 
 def title(run: RunView | None) -> str:
@@ -77,10 +81,15 @@ def nothing() -> list[Line]:
     ]
 
 
+def news(run: RunView) -> str:
+    """That it has ended, in a line; it may have done so while nobody looked."""
+    return f"the A/B run of {run.preset or run.id} has ended: {_word(run)}; v shows it"
+
+
 def run_lines(run: RunView, width: int) -> list[Line]:
     """The run, most important first, so that a short panel shows what matters."""
     head = _live(run, width) if run.state == "running" and run.verdict is None else _ended(run, width)
-    return [*head, *_measures(run)]
+    return [*head, *_recomputed(run, width), *_measures(run, narrow=width < _WHOLE)]
 
 
 def full(run: RunView, width: int) -> list[Line]:
@@ -123,7 +132,7 @@ def plan_text(plan: Plan) -> list[str]:
 
 
 def _live(run: RunView, width: int) -> list[Line]:
-    left = "" if run.eta_s is None else f"about {about(run.eta_s)} left"
+    left = "" if run.eta_s is None else "any moment" if run.eta_s < _SOON_S else f"about {about(run.eta_s)} left"
     return [
         (
             *progress_bar(run.progress, min(_BAR, max(10, width // 3))),
@@ -187,7 +196,9 @@ def _meanings(run: RunView) -> list[str]:
 
     word = _word(run)
     return explained(
-        "" if word == "running" else word, [pair.verdict for metric in run.metrics.values() for pair in metric.compare]
+        "" if word == "running" else word,
+        [pair.verdict for metric in run.metrics.values() for pair in metric.compare],
+        run.kind,
     )
 
 
@@ -196,7 +207,19 @@ def winner(run: RunView) -> str | None:
     return run.verdict.arm if run.state == "done" and run.verdict else None
 
 
-def _measures(run: RunView) -> Iterator[Line]:
+def _recomputed(run: RunView, width: int) -> list[Line]:
+    """Why a warm turn starts later than a cold one: it looks like a mistake and is none."""
+    warm, cold = (run.metrics.get(name) for name in ("agent.ttft_warm_s", "agent.ttft_cold_s"))
+    if run.kind != "mtp" or run.state != "running" or warm is None or cold is None:
+        return []
+    medians = [(warm.arms[arm].median, cold.arms[arm].median) for arm in warm.arms if arm in cold.arms]
+    if not any(a is not None and b is not None and a > b for a, b in medians):
+        return []
+    text = "warm above cold: under MTP vLLM computes the last cached block again in every warm turn"
+    return wrapped(text, width - 1, "dim")
+
+
+def _measures(run: RunView, *, narrow: bool) -> Iterator[Line]:
     if not run.metrics:
         return
     if any(pair.rounds == 1 for metric in run.metrics.values() for pair in metric.compare):
@@ -204,13 +227,15 @@ def _measures(run: RunView) -> Iterator[Line]:
 
         yield line(ONE_ROUND, "warn")
     two = len(run.arms) == 2
-    heads = "".join(f"{name[: _VALUE - 1]:>{_VALUE}}" for name in (run.arms if two else ("median",)))
+    columns = () if narrow else run.arms if two else ("median",)
+    heads = "".join(f"{name[: _VALUE - 1]:>{_VALUE}}" for name in columns)
     change = "change" if two else f"vs {run.arms[0]}"[: _CHANGE - 1] if run.arms else ""
+    wide, span = (_NARROW_CHANGE, _NARROW_SPAN) if narrow else (_CHANGE, _SPAN)
     name = "" if two else "measure, arm"
-    yield line(f"{name:<{_NAME if two else _NAME + _VALUE}}{heads}{change:>{_CHANGE}}{'95 % interval':>{_SPAN}}", "dim")
+    yield line(f"{name:<{_NAME if two else _NAME + _VALUE}}{heads}{change:>{wide}}{'95 % interval':>{span}}", "dim")
     for metric in sorted(run.metrics.values(), key=lambda m: not _judged(m.name)):
         for pair in metric.compare:
-            yield _pair(metric, pair, two=two)
+            yield _pair(metric, pair, two=two, narrow=narrow)
 
 
 def _judged(name: str) -> bool:
@@ -242,9 +267,11 @@ def _signed(ratio: float) -> str:
     return units.change(ratio).removesuffix(" %")
 
 
-def _pair(metric: Metric, pair: Comparison, *, two: bool) -> Line:
+def _pair(metric: Metric, pair: Comparison, *, two: bool, narrow: bool) -> Line:
     name = f"{_short(metric.name):<{_NAME}}" if two else f"{_short(metric.name):<{_NAME}}{pair.arm:<{_VALUE}}"
-    medians = "".join(_median(metric, arm) for arm in ((pair.against, pair.arm) if two else (pair.arm,)))
+    columns = () if narrow else (pair.against, pair.arm) if two else (pair.arm,)
+    medians = "".join(_median(metric, arm) for arm in columns)
+    wide, room = (_NARROW_CHANGE, _NARROW_SPAN) if narrow else (_CHANGE, _SPAN)
     span = "" if pair.lo is None or pair.hi is None else f"[{_signed(pair.lo)}, {_signed(pair.hi)}]"
     word, tone = _VERDICTS.get(pair.verdict, (pair.verdict, "")) if pair.ratio is not None else ("", "")
     judged = _judged(metric.name)
@@ -252,7 +279,7 @@ def _pair(metric: Metric, pair: Comparison, *, two: bool) -> Line:
     return (
         (name, "" if judged else "dim"),
         (medians, "" if judged else "dim"),
-        (f"{change:>{_CHANGE}}", tone if judged else "dim"),
-        (f"{span:>{_SPAN}}", "dim"),
-        (f"  {word}" if judged else "", tone),
+        (f"{change:>{wide}}", tone if judged else "dim"),
+        (f"{span:>{room}}", "dim"),
+        (f"  {word if two or not narrow else word[:1]}" if judged else "", tone),
     )

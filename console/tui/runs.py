@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,16 @@ class Runs:
         self._seen = (run_id, size, now)
         from console.lab.view import read_run
 
-        return RunSeen(read_run(folder), live=live is not None)
+        return RunSeen(read_run(folder), live=live is not None, news=live is None and self._is_news(run_id))
+
+    def _is_news(self, run_id: str) -> bool:
+        """Whether no console has shown yet that this run has ended; from now on one has."""
+        kept = self._paths.state / "run-shown"
+        with suppress(OSError):
+            if kept.exists() and kept.read_text().strip() == run_id:
+                return False
+            kept.write_text(f"{run_id}\n")
+        return True
 
     def listed(self) -> tuple[RunView, ...]:
         """The newest runs; one that did not grow is not read again."""

@@ -12,6 +12,7 @@ from console.tui.config import Config
 if TYPE_CHECKING:
     from console.endpoint import Endpoint
     from console.gpu.sample import GpuSource
+    from console.lab.adopt import Draft
     from console.lab.plan import Plan
     from console.paths import Paths
     from console.presets import Catalog, Preset
@@ -38,6 +39,8 @@ class Services:
     start_run: Callable[[Plan], str]
     """Spawn the run that was shown, although requests may be in flight; its id. Raises ConsoleError."""
     stop_run: Callable[[], None]
+    draft: Callable[[str, str], Draft]
+    """What adopting the arm of a run would write. Raises ConsoleError."""
     adopt: Callable[[str, str], Path]
     """Write the arm of a run as a new preset; its path."""
     inspect: Callable[[Preset], Inspection]

@@ -103,7 +103,9 @@ class Sources:
             return None
         url = self._status.url if self._services.demo and self._status.pid is not None else None
         if self._services.demo and url is None:
-            sentence = "The simulated cards come with the simulated server: start a preset."
+            coming = self._status.state is State.STARTING
+            fix = "it is starting." if coming else "start a preset."
+            sentence = f"The simulated cards come with the simulated server: {fix}"
             self._report = GpuReport(time.monotonic(), problem=sentence)
             return CardsSeen(self._report)
         if self._cards is None or self._cards_of != url:

@@ -14,6 +14,7 @@ from textual.pilot import Pilot
 
 from console.errors import ConsoleError, NothingError
 from console.gpu.sample import GpuReport
+from console.lab.adopt import Draft
 from console.lab.plan import Plan, make_plan
 from console.lint import Finding, Weight
 from console.metrics.vllm import Counters
@@ -102,7 +103,7 @@ class FakeServer:
     def leftovers(self) -> tuple[int, ...]:
         return ()
 
-    def worked(self) -> Preset | None:
+    def worked(self, besides: Preset | None = None) -> Preset | None:  # noqa: ARG002
         return self.worked_last
 
     def drain(self, limit_s: float, tell: Callable[[str], None]) -> None:  # noqa: ARG002
@@ -204,6 +205,10 @@ class House:
                 raise self.run_error
             return "r1"
 
+        def draft(run_id: str, arm: str) -> Draft:
+            there = Path("new.yaml") if f"adopt {run_id} {arm}" in self.calls else None
+            return Draft(Path("new.yaml"), {"extends": PRESETS[0].name}, ("max-num-seqs 4",), there)
+
         def adopt(run_id: str, arm: str) -> Path:
             self.calls.append(f"adopt {run_id} {arm}")
             return Path("new.yaml")
@@ -221,6 +226,7 @@ class House:
             open_gpus=lambda: FakeGpus(self),
             start_run=start_run,
             stop_run=lambda: self.calls.append("stop run"),
+            draft=draft,
             adopt=adopt,
             inspect=self.inspect,
             probe_prefix=probe_prefix,

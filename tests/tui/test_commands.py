@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from console.server.status import ServerStatus, State
 from console.tui.commands import COMMANDS, by_name, footer, help_rows, shown_keys
+from console.tui.guards import can_start, can_stop
 from console.tui.help_lines import PAGE_KEYS, help_lines
 from console.tui.intents import Intents
 from console.tui.search import text_of
 from console.tui.situation import Situation
-from tests.tui.fakes import FakeServer, House, screen_text, settled, shows
+from tests.tui.fakes import READY, FakeServer, House, screen_text, settled, shows, until
 
 
 def test_every_command_is_carried_out_by_somebody() -> None:
@@ -62,10 +65,22 @@ async def test_the_help_opens_scrolls_to_its_end_and_closes(size: tuple[int, int
 @pytest.mark.parametrize("state", list(State))
 async def test_the_footer_keeps_what_one_cannot_do_without(state: State) -> None:
     async with House(FakeServer(ServerStatus(state))).app().run_test(size=(80, 24)) as pilot:
-        await settled(pilot)
-        last = screen_text(pilot.app).split("\n")[-1]
-        for word in ("enter ", "x stop", "? help", "q quit"):
-            assert word in last
+        app = await settled(pilot)
+        await until(pilot, lambda: app.situation.acting is None)
+        last = screen_text(app).split("\n")[-1]
+        now = app.situation
+        needed = {"enter ": can_start(now) is None, "x stop": can_stop(now) is None, "? help": True, "q quit": True}
+        assert {word: word in last for word in needed} == needed
+
+
+def test_the_footer_offers_nothing_that_would_be_refused() -> None:
+    """During a run, over a server of somebody else, on the preset that runs already."""
+    run = Situation(READY, known=True, selected="x", run="r1")
+    assert [word for _, word, _, _ in footer(run, {})] == ["stop run", "log", "help", "quit"]
+    foreign = Situation(replace(READY, state=State.FOREIGN), known=True, selected="x")
+    assert [word for _, word, _, _ in footer(foreign, {})] == ["log", "help", "quit"]
+    same = Situation(READY, known=True, selected=READY.preset)
+    assert [word for _, word, _, _ in footer(same, {})][:2] == ["stop", "restart"]
 
 
 def test_the_palette_and_the_footer_show_the_keys_that_the_user_has_set() -> None:

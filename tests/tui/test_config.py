@@ -110,3 +110,11 @@ async def test_a_key_that_was_set_works_and_the_old_one_does_not() -> None:
         await shows(pilot, "─ log ")
         await pilot.press("escape", "?")
         await shows(pilot, "L          the server's log")
+
+
+def test_what_is_no_map_is_not_taken_for_a_preset(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as found:
+        load(written(tmp_path, "- theme\n"))
+    assert "the configuration is a map of keys" in found.value.what
+    assert "theme: light" in found.value.fix
+    assert "model" not in str(found.value).replace(str(tmp_path), "")

@@ -108,3 +108,10 @@ def test_a_long_line_takes_several_rows_and_a_dump_ends() -> None:
     assert [text_of(row) for row in found] == ["12:00:00 " + "x" * 51, " " * 9 + "x" * 49]
     assert text_of(rows("y" * 5000, 60)[-1]) == "… 5,000 characters in all"
     assert len(rows("y" * 5000, 60)) == 6
+
+
+async def test_an_exclamation_mark_where_nothing_is_bad_says_so() -> None:
+    async with House(FakeServer(READY)).app().run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        await pilot.press("l", "!")
+        await shows(pilot, "no line here tells of an error")

@@ -133,3 +133,22 @@ async def test_t_shows_the_graphs_over_the_whole_screen(size: tuple[int, int]) -
         await pilot.press("-", "-", "-")
         await pilot.press("t")
         await until(pilot, lambda: not isinstance(pilot.app.screen, Trends))
+
+
+async def test_a_line_stands_where_now_is_and_moves_with_it() -> None:
+    async with OneGraph().run_test(size=(20, 10)) as pilot:
+        graph = pilot.app.query_one(Graph)
+        both = Picture("x to 8", (8.0, 8.0, None, 8.0), 8.0, down=(8.0, 8.0, None, 8.0), now=2)
+        for now in (2, 3):
+            graph.show(replace(both, now=now))
+            await pilot.pause()
+            rows = screen_text(pilot.app).splitlines()[1:5]
+            assert [row[now] for row in rows] == ["│"] * 4, now
+
+
+async def test_a_card_that_is_not_there_has_no_graphs() -> None:
+    house = House(FakeServer(READY), cards=replace(CARDS, cards=CARDS.cards[:1]))
+    async with house.app().run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        text = await shows(pilot, "card 0 VRAM", "│ now")
+        assert "card 1 VRAM" not in text

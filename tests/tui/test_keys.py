@@ -8,7 +8,7 @@ import pytest
 
 from console.errors import ConsoleError
 from console.server.status import ServerStatus, State
-from console.tui.messages import ReadingSeen
+from console.tui.messages import ReadingSeen, StatusSeen
 from console.tui.screens.modal import Question, Trouble
 from tests.tui.fakes import BROKEN, BUSY, FAILED, PRESETS, READY, FakeServer, House, screen_text, settled, shows, until
 
@@ -94,6 +94,8 @@ async def test_x_stops_after_asking_and_shows_progress() -> None:
         house.server.hold.set()
         await shows(pilot, "○ stopped")
         await until(pilot, lambda: app.situation.acting is None)
+        await pilot.pause()
+        assert "still at it" not in screen_text(app)
         assert house.server.calls == ["stop"]
 
 
@@ -252,3 +254,27 @@ async def test_ctrl_c_asks() -> None:
         await pilot.press("ctrl+c", "ctrl+c")
     assert app.return_value == 0
     assert house.server.calls == []
+
+
+async def test_the_selection_begins_on_the_preset_that_runs_and_goes_along_with_it() -> None:
+    house = House(FakeServer(READY))
+    async with house.app().run_test() as pilot:
+        app = await settled(pilot)
+        # The presets may be read before the server is looked at.
+        app.dashboard.post_message(StatusSeen(replace(READY, preset=SECOND)))
+        await until(pilot, lambda: app.situation.selected == SECOND)
+        house.server.now = replace(READY, preset=THIRD)
+        await until(pilot, lambda: app.situation.selected == THIRD)
+        await pilot.press("k")
+        house.server.now = replace(READY, preset=FIRST)
+        await until(pilot, lambda: app.situation.status.preset == FIRST)
+        assert app.situation.selected == SECOND
+
+
+async def test_an_outcome_does_not_stand_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("console.tui.jobs._OUTCOME_S", 0.5)
+    async with House(FakeServer(READY)).app().run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        await pilot.press("p")
+        await shows(pilot, "the prefix cache works: 4800 of 5200 tokens")
+        await until(pilot, lambda: "the prefix cache works" not in screen_text(pilot.app))

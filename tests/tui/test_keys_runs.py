@@ -79,7 +79,7 @@ async def test_x_while_a_run_lives_asks_for_the_run_and_nothing_else_starts() ->
         assert house.server.calls == []
 
 
-async def test_o_adopts_the_winner() -> None:
+async def test_o_asks_adopts_the_winner_and_not_twice() -> None:
     run = read_run(whole_run("mtp").folder)
     house = House(FakeServer(READY))
     async with house.app().run_test() as pilot:
@@ -87,8 +87,14 @@ async def test_o_adopts_the_winner() -> None:
         app.dashboard.post_message(RunSeen(run, live=False))
         await until(pilot, lambda: app.situation.winner is not None)
         await pilot.press("o")
-        await until(pilot, lambda: house.calls == [f"adopt {run.id} on"])
+        await shows(pilot, "Adopt on?", "new: ", "with max-num-seqs 4", "new.yaml", "y write it")
+        assert house.calls == []
+        await pilot.press("y")
+        await until(pilot, lambda: house.calls == [f"adopt {run.id} on"] and app.situation.acting is None)
         await shows(pilot, f"wrote {Path('new.yaml')}")
+        await pilot.press("o")
+        await shows(pilot, "new is there already, with the same settings")
+        assert house.calls == [f"adopt {run.id} on"]
 
 
 async def test_o_without_a_winner_says_so() -> None:
@@ -111,6 +117,6 @@ async def test_v_shows_the_run_in_full() -> None:
         await shows(pilot, "▸ 01-01 08:00")
         await pilot.press(">")
         await pilot.press("end")
-        await shows(pilot, "what the words mean", f"qwen-console ab show {run.id}")
+        await shows(pilot, "to know", f"qwen-console ab show {run.id}")
         await pilot.press("v")
         await until(pilot, lambda: not isinstance(pilot.app.screen, Pager))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import termios
 import time
 from pathlib import Path
 
@@ -21,6 +23,16 @@ def broken(self):
     raise ValueError("boom")
 ConsoleApp._begin = broken
 sys.exit(run(House().services()))
+"""
+
+SHELL = """
+import os, signal, subprocess, sys
+def to_front():
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    os.setpgid(0, 0)
+    os.tcsetpgrp(0, os.getpid())
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+sys.exit(subprocess.Popen([sys.executable, "-P", "-c", sys.argv[1]], preexec_fn=to_front).wait())
 """
 
 
@@ -128,16 +140,59 @@ def test_poor_terminals_get_the_same_text(name: str, value: str) -> None:
         assert b"38;2;" not in console.output
 
 
+def shell_like() -> tuple[str, ...]:
+    """A parent with job control: it leads the session, the console has a group of its own in the foreground."""
+    return "-P", "-c", SHELL, SCRIPT
+
+
 @pytest.mark.parametrize("key", [b"", b"\x1a"], ids=["SIGTSTP", "ctrl+z"])
 def test_a_console_that_is_stopped_and_continued_paints_again(key: bytes) -> None:
-    with terminal() as console:
+    with terminal(*shell_like()) as console:
         console.shows("ready", "q quit")
-        console.type(key) if key else console.send(signal.SIGTSTP)
-        console.until(lambda: _state(console.pid) == "T")
+        pid = int(Path(f"/proc/{console.pid}/task/{console.pid}/children").read_text())
+        console.type(key) if key else os.kill(pid, signal.SIGTSTP)
+        console.until(lambda: _state(pid) == "T")
         console.read()
         assert "hit rate" not in console.glass.text
-        console.send(signal.SIGCONT)
+        os.kill(pid, signal.SIGCONT)
         console.shows("hit rate", "ready")
+        console.type(b"q")
+        console.until(console.ended)
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["SIGCONT", "SIGSTOP, SIGCONT"])
+def test_going_on_without_having_been_suspended_keeps_what_is_to_be_restored(held: bool) -> None:
+    with terminal() as console:
+        console.shows("ready", "q quit")
+        if held:
+            console.send(signal.SIGSTOP)
+            console.until(lambda: _state(console.pid) == "T")
+            # A shell would take its own modes back meanwhile.
+            modes = termios.tcgetattr(console.master)
+            modes[3] |= termios.ICANON | termios.ECHO
+            termios.tcsetattr(console.master, termios.TCSANOW, modes)
+        console.send(signal.SIGCONT)
+        console.until(lambda: not termios.tcgetattr(console.master)[3] & termios.ICANON)
+        console.type(b"?")
+        console.shows("keys")
+        console.type(b"\x1b")
+        console.shows("hit rate")
+        console.type(b"q")
+        console.until(console.ended)
+        assert console.code == 0
+        left = termios.tcgetattr(console.master)[3]
+        assert left & termios.ICANON
+        assert left & termios.ECHO
+        assert left & termios.ISIG
+
+
+def test_without_a_shell_behind_it_the_console_is_not_suspended() -> None:
+    """`ssh -t HOST qwen-console`: nobody could continue it."""
+    with terminal() as console:
+        console.shows("ready", "q quit")
+        console.type(b"\x1a")
+        console.shows("not suspended: no shell behind this terminal")
+        assert _state(console.pid) != "T"
         console.type(b"q")
         console.until(console.ended)
 

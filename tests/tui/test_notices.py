@@ -13,7 +13,7 @@ from console.notices import Look, Notice, Severity
 from console.tui import notice_lines
 from console.tui.messages import NoticesSeen
 from console.tui.screens.pager import Pager
-from tests.tui.fakes import CARDS, READY, SIZES, FakeServer, House, screen_text, settled, shows, until
+from tests.tui.fakes import CARDS, FAILED, READY, SIZES, FakeServer, House, screen_text, settled, shows, until
 
 THIN = Notice("vram-margin:0", Severity.WARN, "card 0 has only 150 MiB left", "15.8 of 16 are in use", "less", 0.0, 1)
 LOST = Notice("card-lost:1", Severity.BAD, "card 1 cannot be read", "GPU is lost", "its row stays", 0.0, 1)
@@ -90,3 +90,15 @@ def test_a_long_notice_is_cut_before_its_hint(width: int) -> None:
     text = "".join(part for part, _ in line)
     assert len(text) == width
     assert text.endswith("…  n: 1 more ")
+
+
+async def test_after_a_failure_n_names_it_and_b_says_why_there_is_no_way_back() -> None:
+    async with House(FakeServer(FAILED)).app().run_test() as pilot:
+        await settled(pilot)
+        await pilot.press("b")
+        await shows(pilot, "no other preset was ready before")
+        await pilot.press("n")
+        text = await shows(
+            pilot, "✖     qwen3.8-27b-nvfp4-100k failed", "why   The KV cache is too small", "fix   set max-model"
+        )
+        assert "nothing stands out" not in text

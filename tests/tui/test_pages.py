@@ -13,7 +13,7 @@ from console.gpu.sample import CardPair, GpuProcess, GpuReport
 from console.lab.view import read_run
 from console.server.minutes import Boot, CardMinute, Minute, Store, history_path
 from console.tui.card_lines import WholeCards, card_lines
-from console.tui.chain_lines import chain_lines
+from console.tui.chain_lines import around, chain_lines
 from console.tui.history_lines import history_lines
 from console.tui.interval_lines import interval_lines
 from console.tui.messages import ReadingSeen
@@ -181,7 +181,7 @@ async def test_i_explains_the_figure_under_the_pointer(size: tuple[int, int]) ->
         await shows(pilot, "92.4 %")
         app.workers.cancel_all()
         await pilot.press("i")
-        await shows(pilot, "prefix hit rate", "off is not 0 %", "Δhits / Δqueries", "the last 30 s, n = 5")
+        await shows(pilot, "prefix hit rate", "off is not 0 %", "cached / (cached + computed)", "the last 30 s, n = 5")
         await pilot.press("right")
         await shows(pilot, "prefix hit rate, lifetime", "since the server became ready")
         await pilot.press("right")
@@ -269,3 +269,11 @@ def test_the_intervals_of_a_run_are_drawn_on_one_axis() -> None:
 
 def test_before_the_first_round_nothing_is_drawn() -> None:
     assert interval_lines(read_run(make_run("mtp", rounds=2).folder), 78) == []
+
+
+def test_a_proof_is_cut_around_what_it_proves() -> None:
+    proof = "non-default args: {'model': 'unsloth/Qwen3.8-27B-NVFP4', 'max_model_len': 102400, 'kv': 'fp8', 'seed': 1}"
+    assert "'fp8'" in around(proof, "fp8", 40)
+    assert len(around(proof, "fp8", 40)) == 40
+    assert around(proof, "not in it", 20) == f"{proof[:19]}…"
+    assert around("short", "x", 20) == "short"

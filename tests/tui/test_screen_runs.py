@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from console.lab.view import RunView, read_run
+from console.tui import run_lines
 from console.tui.messages import RunSeen
+from console.tui.search import text_of
 from tests.tui.fakes import (
     READY,
     FakeServer,
@@ -80,9 +82,7 @@ async def test_a_verdict_has_its_sentence_its_ratios_with_intervals_and_the_offe
         assert pair.ratio is not None
         assert pair.lo is not None
         change, low = f"{(pair.ratio - 1) * 100:+.1f} %", f"[{(pair.lo - 1) * 100:+.1f}, "
-        text = await shows(
-            pilot, "✓ adopt on: decode.tpot_s", "o writes arm on as a new preset", change, low, "▲ better"
-        )
+        text = await shows(pilot, "✓ adopt on: ", "o writes arm on as a new preset", change, low, "▲ better")
         whole_width(text, size)
 
 
@@ -92,3 +92,32 @@ async def test_a_run_of_three_arms_names_arm_and_base_of_each_row() -> None:
         app_of(pilot).dashboard.post_message(RunSeen(run, live=False))
         text = await shows(pilot, "vs 512", "decode.tpot_s         1024", "decode.tpot_s         2048")
         whole_width(text, (120, 40))
+
+
+def test_the_smallest_terminal_shows_the_interval_and_what_it_says() -> None:
+    run = read_run(whole_run("mtp").folder)
+    assert run.verdict is not None
+    for width in (57, 59):
+        rows = [text_of(line) for line in run_lines.run_lines(run, width)]
+        (row,) = (row for row in rows if row.startswith("decode.tpot_s"))
+        assert row.endswith("▲ better")
+        assert "]" in row
+        assert len(row) <= width
+
+
+def test_warm_above_cold_is_explained_while_an_mtp_run_goes_on() -> None:
+    run = replace(read_run(whole_run("mtp").folder), state="running", verdict=None)
+    metrics = dict(run.metrics)
+    metrics["agent.ttft_warm_s"], metrics["agent.ttft_cold_s"] = (
+        metrics["agent.ttft_cold_s"],
+        metrics["agent.ttft_warm_s"],
+    )
+    told = "\n".join(text_of(line) for line in run_lines.run_lines(replace(run, metrics=metrics), 120))
+    assert "under MTP vLLM computes the last cached block again" in told
+    assert "under MTP" not in "\n".join(text_of(line) for line in run_lines.run_lines(run, 120))
+
+
+def test_an_estimate_that_has_run_out_is_no_number() -> None:
+    told = text_of(run_lines.run_lines(replace(running(), eta_s=0.0), 100)[0])
+    assert "any moment" in told
+    assert "left" not in told

@@ -6,14 +6,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from console.endpoint import EndpointError, Reply
 from console.gpu.sample import GpuReport
 from console.paths import Paths
 from console.server.run_lock import hold_run_lock
 from console.server.status import ServerStatus, State
+from console.tui.app import ConsoleApp
 from console.tui.messages import CardsSeen, LogSeen, ReadingLost, ReadingSeen, RunSeen
 from console.tui.sources import Sources
-from tests.tui.fakes import READY, FakeServer, House
+from tests.tui.fakes import READY, STARTING, FakeServer, House, screen_text, settled, shows, until
 from tests.unit.lab_runs import make_run, whole_run
 
 PAGES = Path(__file__).parents[1] / "data" / "metrics"
@@ -208,3 +211,34 @@ def test_a_server_that_starts_is_not_read() -> None:
     found = sources(FakeServer(replace(READY, state=State.STARTING), endpoint_now=endpoint))
     found.reading()
     assert endpoint.asked == []
+
+
+@pytest.mark.parametrize(("status", "says"), [(STARTING, "it is starting"), (ServerStatus(), "start a preset")])
+def test_cards_of_a_demo_that_are_not_there_yet_say_what_they_wait_for(status: ServerStatus, says: str) -> None:
+    server = FakeServer(replace(status, pid=None))
+    found = Sources(House(server, demo=True).services())
+    found.status()
+    seen = found.cards()
+    assert isinstance(seen, CardsSeen)
+    assert says in (seen.report.problem or "")
+
+
+async def test_during_a_start_no_log_is_said_to_have_never_been() -> None:
+    async with House(FakeServer(STARTING, slow_start=True)).app().run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        text = await shows(pilot, "nothing written yet")
+        assert "no server has run yet" not in text
+
+
+@pytest.mark.parametrize("told", [True, False])
+async def test_that_a_run_has_ended_meanwhile_is_told_once(told: bool) -> None:
+    made = whole_run("mtp")
+    if not told:
+        (made.paths.state / "run-shown").write_text(made.folder.name)
+    services = replace(House(FakeServer(READY)).services(), paths=made.paths)
+    async with ConsoleApp(services).run_test(size=(120, 40)) as pilot:
+        screen = await shows(pilot, "✓ adopt on: ")
+        assert ("has ended: adopt; v shows it" in screen) == told
+        assert (made.paths.state / "run-shown").read_text().strip() == made.folder.name
+        await pilot.press("v", "v")
+        await until(pilot, lambda: "has ended: adopt" not in screen_text(pilot.app))

@@ -52,7 +52,7 @@ class LivePage(Pager, Generic[T]):
         self._draw_found = lines
         self._drawn: Callable[[int], Sequence[Line]] = lambda _: [line("looking …", "dim")]
         self._look = look
-        self._poller = Poller(page, lambda: every_s, lambda: self.Looked(self._look()))
+        self._every_s = every_s
 
     def _draw(self, width: int) -> tuple[str, Sequence[Line]]:
         return self._title, self._drawn(width)
@@ -60,7 +60,14 @@ class LivePage(Pager, Generic[T]):
     def on_mount(self) -> None:
         """Look from now on."""
         super().on_mount()
-        self.run_worker(self._poller.run(self.post_message, self._failed), group=self.page, exit_on_error=False)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Look from now on; an older look that hangs is not waited for, and what it finds is dropped."""
+        look = self._look
+        poller = Poller(self.page, lambda: self._every_s, lambda: self.Looked(look()))
+        looking = poller.run(self.post_message, self._failed)
+        self.run_worker(looking, group=self.page, exclusive=True, exit_on_error=False)
 
     @on(Looked)
     def _show(self, event: Looked) -> None:
@@ -75,7 +82,7 @@ class LivePage(Pager, Generic[T]):
         self._look, self._title, self._top, self._seen = look, title, 0, None
         self._drawn = lambda _: [line("looking …", "dim")]
         self.tell()
-        self._poller.poke()
+        self._begin()
 
     def _failed(self, _source: str, error: BaseException) -> None:
         known = error if isinstance(error, ConsoleError) else ConsoleError(f"{type(error).__name__}: {error}", "", "")

@@ -43,6 +43,8 @@ class Lower(Container):
         self._seen = False
         self._entries: list[preset_lines.Entry] = []
         self._cursor = 0
+        self._moved = False
+        """Whether the user has moved the cursor."""
         self.run: RunView | None = None
         """The A/B run on the screen."""
         self._live = False
@@ -66,8 +68,18 @@ class Lower(Container):
         if reads != (vast or self._status.state in _TOLD_BY_LOG) or (vast and not self._seen):
             self._seen = True
             self.set_class(not reads, "-graphs")
-        self._status = status
+        before, self._status = self._status.preset, status
+        self._go_along(before, status.preset)
         self._draw_presets()
+        if not self.log_text:
+            self.draw_log()
+
+    def _go_along(self, before: str | None, now: str | None) -> None:
+        """The cursor begins on the preset that runs and goes along with it, unless the user has put it elsewhere."""
+        there = self.selected is not None and self.selected.name == before
+        names = [entry.name for entry in self._entries]
+        if now != before and now in names and (there or not self._moved):
+            self._cursor = names.index(now)
 
     def tell_presets(self, entries: list[preset_lines.Entry]) -> None:
         """The list; the cursor stays on its preset, at first it is on the one that runs, else on the default."""
@@ -120,7 +132,7 @@ class Lower(Container):
     def select(self, index: int) -> None:
         """Put the cursor on an entry; a number without one does nothing."""
         if 0 <= index < len(self._entries):
-            self._cursor = index
+            self._cursor, self._moved = index, True
             if not self._roomy and self.has_class("-run"):
                 # The cursor must not move where nobody sees it.
                 self._show_half(run=False)
@@ -186,6 +198,7 @@ class Lower(Container):
         panel = self._log_panel
         timed, rows = panel.body_width > _TIMED, max(1, panel.body_height)
         lines: list[Line] = [pretty(text, timed=timed) for text in self.log_text[-rows:]]
-        nothing: list[Line] = [((units.NA if self.log_path else "no server has run yet", "dim"),)]
+        coming = "nothing written yet" if self._status.state in _TOLD_BY_LOG else "no server has run yet"
+        nothing: list[Line] = [((units.NA if self.log_path else coming, "dim"),)]
         aside = "tab graphs" if self._roomy else "tab A/B" if self.run else ""
         panel.tell("log", lines or nothing, aside)

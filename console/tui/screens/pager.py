@@ -24,6 +24,7 @@ _FOUND_KEYS = (
     ("&", "only these, all", True, 0),
     ("/", "find", True, 0),
 )
+_NOTE_S = 5.0
 _FAR = 1_000_000
 _ASIDE = 20
 """Cells that a key moves long lines sideways."""
@@ -227,6 +228,9 @@ class Pager(Page):
 
     def action_error(self) -> None:
         """The next line that says something bad."""
+        if not any(is_error(line) for line in self._lines):
+            self.note("no line here tells of an error")
+            self.set_timer(_NOTE_S, lambda: self.note(""))
         self._jump(is_error, 1)
 
     def _jump(self, wanted: Callable[[Line], bool], by: int) -> None:

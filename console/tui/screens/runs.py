@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
 
 from console.tui import run_lines
+from console.tui.adopting import adopt_and_ask
 from console.tui.commands import Bindings
 from console.tui.screens.live import LivePage
 from console.tui.widgets.lines import Line, line
@@ -81,4 +81,4 @@ class RunsPage(LivePage[tuple["RunView", ...]]):
             self._shows.tell("this run advises to adopt nothing")
         else:
             self.dismiss(None)
-            self._shows.act(f"adopting {arm}", partial(self._shows.actions.adopt, run.id, arm))
+            self._shows.run_worker(adopt_and_ask(self._shows, run.id, arm), group="plan", exit_on_error=False)

@@ -13,6 +13,7 @@ from console.tui.graphs import Picture, eighths
 from console.tui.tones import tones
 
 _RISING = " ▁▂▃▄▅▆▇█"
+_NOW = "│"
 _REVERSE = Style(reverse=True)
 
 
@@ -61,7 +62,9 @@ class Graph(Widget):
         return self._hanging(eighths(picture.down, picture.top, max(1, lower)), y - upper - 1)
 
     def _row(self, text: str, part: str) -> Strip:
-        width = self.size.width
+        width, now = self.size.width, self._picture.now
+        if now is not None:
+            text = text[:now] + _NOW + text[now + 1 :]
         return Strip([Segment(text[:width].ljust(width), tones(self.app.theme)[part])], width)
 
     def _hanging(self, heights: tuple[int | None, ...], above: int) -> Strip:
@@ -70,9 +73,11 @@ class Graph(Widget):
         style = tones(self.app.theme)["down"]
         reversed_style = style + _REVERSE
         segments = []
-        for height in heights[:width]:
+        for x, height in enumerate(heights[:width]):
             filled = 0 if height is None else max(0, min(8, height - above * 8))
-            if 0 < filled < 8:
+            if x == self._picture.now:
+                segments.append(Segment(_NOW, style))
+            elif 0 < filled < 8:
                 segments.append(Segment(_RISING[8 - filled], reversed_style))
             else:
                 segments.append(Segment("█" if filled else " ", style))
@@ -85,6 +90,7 @@ def _standing(heights: tuple[int | None, ...], below: int) -> str:
     return "".join(" " if height is None else _RISING[max(0, min(8, height - below * 8))] for height in heights)
 
 
-def _columns(picture: Picture) -> list[tuple[float | None, float | None]]:
-    """Both series, column by column."""
-    return list(zip(picture.up, picture.down or (None,) * len(picture.up), strict=True))
+def _columns(picture: Picture) -> list[tuple[float | None, float | None, bool]]:
+    """Both series and where now is, column by column."""
+    down = picture.down or (None,) * len(picture.up)
+    return [(up, below, x == picture.now) for x, (up, below) in enumerate(zip(picture.up, down, strict=True))]

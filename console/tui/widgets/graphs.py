@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.containers import Container, Grid
 from textual.events import Resize
 
-from console.tui.graphs import Kind, of_card, picture, step_for
+from console.tui.graphs import Kind, Picture, of_card, picture, step_for
 from console.tui.widgets.graph import Graph
 from console.tui.widgets.lines import Lines, ruled
 
@@ -61,12 +62,12 @@ class Graphs(Container):
             return
         rings, report = self._told
         step = step_for(self.span_s, columns)
-        for graph, kind in zip(self._graphs, self._kinds(report), strict=False):
-            graph.show(picture(kind, rings, time.monotonic(), columns, step))
-        title = f"the last {columns * step // 60} min, {step} s a column"
+        for graph, kind in zip_longest(self._graphs, self._kinds(report)):
+            graph.show(picture(kind, rings, time.monotonic(), columns, step) if kind else Picture("", (), 1.0))
+        title = f"the last {columns * step // 60} min, {step} s a column, │ now"
         self._rule.show([(*ruled(title, self.size.width - len(self._aside) - 2), (f" {self._aside} ", "dim"))])
 
     def _kinds(self, report: GpuReport | None) -> list[Kind]:
         cards = report.cards[:_CARDS] if report else ()
         total = {card.index: card.vram_total_bytes for card in cards}
-        return [*self._measures, *(kind for index in range(_CARDS) for kind in of_card(index, total.get(index)))]
+        return [*self._measures, *(kind for index in total for kind in of_card(index, total[index]))]

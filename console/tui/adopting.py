@@ -1,0 +1,33 @@
+"""The question before a winner becomes a preset: which keys change, and what the file is called."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from console.errors import ConsoleError
+from console.tui.pollers import in_thread
+from console.tui.screens.modal import Question, Trouble
+
+if TYPE_CHECKING:
+    from console.tui.app import ConsoleApp
+
+
+async def adopt_and_ask(app: ConsoleApp, run_id: str, arm: str) -> None:
+    """Show what would be written, and write it after a yes; what is there already is said in a line."""
+    try:
+        draft = await in_thread(partial(app.services.draft, run_id, arm))
+    except ConsoleError as error:
+        app.push_screen(Trouble("nothing to adopt", error))
+        return
+    if draft.there is not None:
+        app.tell(f"{draft.there.stem} is there already, with the same settings")
+        return
+    base = draft.body["extends"]
+    text = [f"A new preset {draft.path.stem}: {base} with {', '.join(draft.changes)}.", f"Its file: {draft.path}"]
+
+    def answered(key: str | None) -> None:
+        if key == "y":
+            app.act(f"adopting {arm}", partial(app.actions.adopt, run_id, arm))
+
+    app.push_screen(Question(f"Adopt {arm}?", text, [("y", "write it")]), answered)
