@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from console.cli.completion import _bash, _fish, _zsh
+from console.cli.parser import build
 from console.presets import load_catalog
+from console.tui.commands import COMMANDS
 from console.tui.config import load
 from tests.console_process import Console
 
@@ -63,9 +66,6 @@ def home(own_folders: Path, tmp_path: Path) -> dict[str, str]:
     ):
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
-    for folder in ("bash-completion/completions", "zsh-completions"):
-        (tmp_path / ".local/share" / folder).mkdir(parents=True)
-    (tmp_path / ".config/fish/completions").mkdir(parents=True)
     return {
         "HOME": str(tmp_path),
         "PATH": f"{programs}:{os.environ['PATH']}",
@@ -111,3 +111,17 @@ def test_every_file_can_be_used(page: str, tmp_path: Path) -> None:
 def test_every_link_leads_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def test_every_command_that_a_key_can_be_given_is_named() -> None:
+    text = (DOCS / "ssh.md").read_text()
+    names = [command.name for command in COMMANDS if not command.argument]
+    assert [name for name in names if f"`{name}`" not in text] == []
+
+
+def test_the_page_and_the_script_name_the_same_file() -> None:
+    parser, verbs = build()
+    lines = "\n".join([*_bash(parser, verbs), *_zsh(parser, verbs), *_fish(parser, verbs)]).splitlines()
+    told = [line.removeprefix("# ") for line in lines if line.startswith("# qwen-console completion")]
+    assert len(told) == 3
+    assert [line for line in told if line not in (DOCS / "ssh.md").read_text()] == []
