@@ -58,7 +58,8 @@ def _has_every_measure(run: Any) -> None:
             assert metric["arms"][arm]["n_rounds"] == 2
     # An engine step yields several tokens: the gap is the longer time, and never taken for the time per token.
     assert gap["arms"]["on"]["median"] > 1.5 * tpot["arms"]["on"]["median"]
-    assert gap["arms"]["off"]["median"] == pytest.approx(tpot["arms"]["off"]["median"], rel=0.05)
+    # Without speculation they are one, but for chunks in which a server on a busy machine puts two tokens.
+    assert 0.95 < gap["arms"]["off"]["median"] / tpot["arms"]["off"]["median"] < 1.3
     (pair,) = tpot["compare"]
     assert (pair["arm"], pair["against"]) == ("on", "off")
     assert pair["lo"] < pair["ratio"] < pair["hi"]
