@@ -152,6 +152,23 @@ def crash_arm(site: Site) -> str:
     return f"{report['verdict']['overall']}: {report['verdict']['sentence']}"
 
 
+def budgets_and_blocks(site: Site) -> str:
+    """Chunk budgets of a hybrid model with prefix caching: named before any start, and measured below the block too."""
+    plan = site.console("ab", "chunk", "--preset", "cached", "--arms", "128,1x,1.5x,256", "--dry-run").out
+    named = [text.strip() for text in plan.splitlines() if text.strip().startswith("note")]
+    assert any("below the cache block" in text for text in named), plan
+    assert any("equal to" in text for text in named), plan
+    assert any("it starves" in text for text in named), plan
+    report = site.run("chunk", "--preset", "cached", "--arms", "128,2x", "--rounds", "1", "--size", "small")
+    assert [boot["valid"] for boot in report["boots"]] == [True, True], report["warnings"]
+    told = "\n".join(f"- {text.removeprefix('note').strip()}" for text in named)
+    small, large = (arm["name"] for arm in report["plan"]["arms"])
+    return (
+        f"Before any start:\n\n{told}\n\nMeasured, one round: the budget of {small} below the block ran (up to "
+        f"vLLM 0.22 it would be skipped, with both numbers); {small} against {large}: {report['verdict']['sentence']}"
+    )
+
+
 @dataclass(frozen=True)
 class Agreement:
     """One measure by two clients on one server."""

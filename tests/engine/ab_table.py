@@ -2,9 +2,9 @@
 
     python -m tests.engine.ab_table [--rounds 3] [--only aa,mtp,…] [--out docs/ab-results.md]      about an hour
 
-Parts: aa, mtp, chunk, prefix, agreement, killed, foreign, crash. A part that does not show what it should stands in the
-document as FAILED with its reason, the others are carried out all the same, and the exit code is 1. Without --out the
-document is printed.
+Parts: aa, mtp, chunk, prefix, agreement, budgets, killed, foreign, crash. A part that does not show what it should
+stands in the document as FAILED with its reason, the others are carried out all the same, and the exit code is 1.
+Without --out the document is printed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,16 @@ from pathlib import Path
 
 from console import __version__, units
 from tests.bench.document import commit, hand_in, listed
-from tests.engine.ab_shows import Agreement, Json, Site, agreement, crash_arm, foreign_traffic, killed_three_times
+from tests.engine.ab_shows import (
+    Agreement,
+    Json,
+    Site,
+    agreement,
+    budgets_and_blocks,
+    crash_arm,
+    foreign_traffic,
+    killed_three_times,
+)
 from tests.engine.install import VERSION, engine
 
 RUNS = {
@@ -35,12 +44,18 @@ RUNS = {
     "prefix": ("cached", "prefix caching on against off"),
 }
 SHOWN: dict[str, Callable[[Site], str]] = {
+    "budgets": budgets_and_blocks,
     "killed": killed_three_times,
     "foreign": foreign_traffic,
     "crash": crash_arm,
 }
 PARTS = (*RUNS, "agreement", *SHOWN)
-_TITLES = {"killed": "Killed and resumed", "foreign": "Foreign traffic", "crash": "An arm that crashes"}
+_TITLES = {
+    "budgets": "Chunk budgets and the cache block",
+    "killed": "Killed and resumed",
+    "foreign": "Foreign traffic",
+    "crash": "An arm that crashes",
+}
 
 
 def table(report: Json) -> list[str]:
