@@ -190,14 +190,17 @@ def _busy(
         yield measure("low-bandwidth", ours("--low-bandwidth"), size, asked.seconds)
 
 
+def table_head() -> list[str]:
+    """The names of the columns."""
+    names = "program | case | terminal | paint s | number s | B/s | zlib B/s | worst second B | CPU % | RSS MiB"
+    return [f"| {names} |", "|---" * len(names.split("|")) + "|"]
+
+
 def head() -> str:
     """What is above the table."""
     loads = " ".join(f"{value:.1f}" for value in os.getloadavg())
-    return (
-        f"qwen-console {__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, load {loads}.\n\n"
-        "| program | case | terminal | paint s | number s | B/s | zlib B/s | worst second B | CPU % | RSS MiB |\n"
-        "|---|---|---|---|---|---|---|---|---|---|"
-    )
+    here = f"qwen-console {__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, load {loads}."
+    return "\n".join([here, "", *table_head()])
 
 
 def row(found: Measured) -> str:
