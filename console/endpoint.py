@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from console.errors import ConsoleError, UsageError
+from console.timely import Deadline, TimelyBackend
 
 if TYPE_CHECKING:
     import httpx
@@ -96,6 +97,7 @@ class Endpoint:
     key: str | None = field(default=None, repr=False)
     _client: httpx.Client | None = field(default=None, repr=False, compare=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    _deadline: Deadline = field(default_factory=Deadline, repr=False, compare=False)
 
     def get(self, path: str, *, deadline: float = DEADLINE_S, limit: int = LIMIT_BYTES) -> Reply:
         """GET `path` within `deadline` seconds in all, reading `limit` bytes at most.
@@ -131,13 +133,21 @@ class Endpoint:
                 host = urlsplit(self.url).hostname or ""
                 headers = {"authorization": f"Bearer {self.key}"} if self.key else {}
                 self._client = httpx.Client(base_url=self.url, headers=headers, trust_env=not is_loopback(host))
+                self._hold_to_deadlines(self._client)
             return self._client
+
+    def _hold_to_deadlines(self, client: httpx.Client) -> None:
+        """httpx bounds each of its waits and has no way to bound all of them; its connections are made to."""
+        for transport in (client._transport, *client._mounts.values()):
+            pool: Any = getattr(transport, "_pool", None)
+            if backend := getattr(pool, "_network_backend", None):
+                pool._network_backend = TimelyBackend(backend, self._deadline)
 
     def _send(self, method: str, path: str, body: object, deadline: float, limit: int) -> Reply:
         client = self._http()
         import httpx
 
-        end = time.monotonic() + deadline
+        end = self._deadline.end = time.monotonic() + deadline
         try:
             with client.stream(method, path, json=body, timeout=deadline) as response:
                 chunks, size = [], 0

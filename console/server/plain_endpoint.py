@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import http.client
+import io
+import socket
 import time
+from functools import partial
+from typing import Any
 from urllib.parse import urlsplit
 
 from console.endpoint import Endpoint, EndpointError, Reply
+from console.timely import TimelyFile
+
+
+class _Response(http.client.HTTPResponse):
+    """An answer whose head and body are whole at `end`, or that is given up."""
+
+    def __init__(self, sock: socket.socket, *args: Any, end: float, **more: Any) -> None:
+        super().__init__(sock, *args, **more)
+        file: Any = self.fp
+        self.fp = io.BufferedReader(TimelyFile(sock, file.detach(), end))
 
 
 class PlainEndpoint(Endpoint):
@@ -17,11 +31,14 @@ class PlainEndpoint(Endpoint):
         parts = urlsplit(self.url)
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         connection = kind(parts.hostname or "", parts.port, timeout=deadline)
+        end = time.monotonic() + deadline
+        connection.response_class = partial(_Response, end=end)  # type: ignore[assignment]
         try:
             connection.request(method, path, headers={"authorization": f"Bearer {self.key}"} if self.key else {})
-            end = time.monotonic() + deadline
             with connection.getresponse() as response:
                 text = self._body(response, self.url + path, end, limit)
+        except TimeoutError:
+            raise EndpointError("timeout", self.url + path, "no whole answer in time") from None
         except (OSError, http.client.HTTPException) as error:
             raise EndpointError("refused", self.url + path, str(error)) from None
         finally:
