@@ -40,23 +40,27 @@ def rate(value: float | None) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A latency: `8.4 ms`, `184 ms`, `1.32 s`, `124.6 s`."""
+    """A latency: `8.40 ms`, `184 ms`, `1.32 s`, `124.6 s`."""
     if value is None:
         return NA
-    if value < 0.01:
-        return f"{value * 1000:.2f} ms"
-    if value < 0.1:
-        return f"{value * 1000:.1f} ms"
-    if value < 1:
-        return f"{value * 1000:.0f} ms"
-    return f"{value:.2f} s" if value < 10 else f"{value:.1f} s"
+    return f"{_in_ms(value)} ms" if value < 1 else f"{_in_s(value)} s"
+
+
+def _in_ms(value: float) -> str:
+    return f"{value * 1000:.{2 if value < 0.01 else 1 if value < 0.1 else 0}f}"
+
+
+def _in_s(value: float) -> str:
+    return f"{value:.{3 if value < 0.1 else 2 if value < 10 else 1}f}"
 
 
 def bounds(low: float, high: float | None) -> str:
-    """A quantile of which only its bucket is known: `<10 ms`, `10-25 ms`, `>640 s`."""
+    """What is only known to lie between two latencies, in one unit: `<10.0 ms`, `10.0-25.0 ms`, `0.49-2.20 s`."""
     if high is None:
         return f">{seconds(low)}"
-    return f"<{seconds(high)}" if low <= 0 else f"{seconds(low)}-{seconds(high)}"
+    if low <= 0:
+        return f"<{seconds(high)}"
+    return f"{_in_ms(low)}-{seconds(high)}" if high < 1 else f"{_in_s(low)}-{seconds(high)}"
 
 
 def duration(value: float | None) -> str:

@@ -44,11 +44,14 @@ _HISTOGRAMS = (
 
 
 def restarted(old: Counters, new: Counters) -> bool:
-    """Whether `new` comes from another process than `old`: another start time, or a counter that fell."""
+    """Whether `new` comes from another process than `old`: another start time, or a counter that fell.
+
+    Of several engines one that began anew is enough: what the others gained is not told apart from what it lost.
+    """
     for before, after in ((old.process_started, new.process_started), (old.created, new.created)):
         if before is not None and after is not None and abs(after - before) > _SAME_START_S:
             return True
-    return any(_fell(before, after) for before, after in _comparable(old, new))
+    return any(_fell(before, after) for before, after in (*_comparable(old, new), *_of_each_engine(old, new)))
 
 
 def _fell(before: float, after: float) -> bool:
@@ -69,6 +72,13 @@ def _comparable(old: Counters, new: Counters) -> Iterator[tuple[float, float]]:
             if [bound for bound, _ in before.buckets] == [bound for bound, _ in after.buckets]:
                 # A server that has done more since its start than the former one did is told by what it did otherwise.
                 yield from ((low[1], high[1]) for low, high in zip(before.buckets, after.buckets, strict=True))
+
+
+def _of_each_engine(old: Counters, new: Counters) -> Iterator[tuple[float, float]]:
+    for (name, engine), before in old.parts.items():
+        after = new.parts.get((name, engine))
+        if after is not None and _same_shape(old, new, name):
+            yield before, after
 
 
 def _same_shape(old: Counters, new: Counters, name: str) -> bool:

@@ -85,6 +85,8 @@ class Counters:
     """Requests that were sent to be worked on (POST) and answered with HTTP 4xx by the web server."""
     shape: Mapping[str, int] = field(default_factory=dict)
     """How many series each figure sums; two pages compare only where these agree."""
+    parts: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """Figure and engine → what this engine alone counted; empty where a single one reports."""
 
     @property
     def ttft_count(self) -> int | None:
@@ -120,6 +122,7 @@ def read(samples: Samples, at: float) -> Counters:
         spec_accepted_per_pos=_per_position(samples.get(PER_POSITION), engines),
         refused=_refused(samples.get(HTTP)),
         shape=_shape(samples),
+        parts=_parts(samples) if len(engines) > 1 else {},
         **sums,  # type: ignore[arg-type]
         **histograms,  # type: ignore[arg-type]
     )
@@ -132,6 +135,19 @@ def _shape(samples: Samples) -> Mapping[str, int]:
     split = len(samples.get(BY_SOURCE)) + width["prompt_cached"]
     width |= {"cached_tokens": split, "computed_tokens": split, "spec_accepted_per_pos": len(samples.get(PER_POSITION))}
     return MappingProxyType(width)
+
+
+def _parts(samples: Samples) -> Mapping[tuple[str, str], float]:
+    """What each of several engines counted: a sum over all of them hides that one of them began anew."""
+    counted = {key: samples.first(names) for key, names in COUNTERS.items()}
+    counted |= {key: samples.first(tuple(f"{name}_count" for name in names)) for key, names in HISTOGRAMS.items()}
+    parts: dict[tuple[str, str], float] = {}
+    for key, name in counted.items():
+        for sample in samples.get(name or ""):
+            engine = sample.labels.get("engine")
+            if engine is not None and sample.value is not None:
+                parts[key, engine] = parts.get((key, engine), 0.0) + sample.value
+    return MappingProxyType(parts)
 
 
 def _engines(samples: Samples) -> frozenset[str]:

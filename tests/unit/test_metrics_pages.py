@@ -62,6 +62,30 @@ def test_an_engine_that_is_missing_in_one_series_makes_that_series_unknown() -> 
     assert (got.generation_tokens, got.kv_used, got.prompt_tokens) == (None, None, 2 * 45426)
 
 
+def test_one_engine_of_several_that_began_anew_begins_the_window_anew() -> None:
+    """The sum over both rises on: without a look at each of them it would give rates that nobody had."""
+    old = counters(add_engine(page("mtp", 0)), 0.0)
+    before = counters(page("mtp", 0)).generation_tokens
+    assert before
+    lines = add_engine(page("mtp", 1)).splitlines(True)
+    anew = 'vllm:generation_tokens_total{engine="1",model_name="tiny"} '
+    busy = anew.replace('engine="1"', 'engine="0"')
+    lines = [f"{anew}{before - 1}.0\n" if line.startswith(anew) else line for line in lines]
+    lines = [f"{busy}{10 * before}.0\n" if line.startswith(busy) else line for line in lines]
+    new = counters("".join(lines), 9.0)
+    assert new.generation_tokens is not None
+    assert old.generation_tokens is not None
+    assert new.generation_tokens > old.generation_tokens
+    assert restarted(old, new)
+    got = window.reading(old, new)
+    assert (got.window_s, got.generation_tokens_per_s, got.ttft_s.n, got.running) == (None, None, 0, new.running)
+    assert not restarted(old, counters(add_engine(page("mtp", 1)), 9.0))
+
+
+def test_a_single_engine_is_not_counted_twice() -> None:
+    assert not counters(page("mtp", 1)).parts
+
+
 def test_another_number_of_engines_is_no_rise() -> None:
     old = counters(drop(page("mtp", 0), "x"), 0.0)
     new = counters(add_engine(page("mtp", 1)), 9.0)
