@@ -94,10 +94,15 @@ def _files(dirs: Sequence[Path]) -> tuple[dict[str, Path], list[str]]:
     files: dict[str, Path] = {}
     notes: list[str] = []
     for folder in dirs:
-        if not folder.is_dir():
+        try:
+            if not folder.is_dir():
+                continue
+            inside = list(folder.iterdir())
+        except OSError as error:
+            notes.append(f"{folder} is not read: {error.strerror}")
             continue
         here: dict[str, Path] = {}
-        for path in sorted(folder.iterdir(), key=lambda found: (found.stem, found.suffix)):
+        for path in sorted(inside, key=lambda found: (found.stem, found.suffix)):
             if path.name.startswith(".") or path.suffix.lower() not in _SUFFIXES:
                 continue
             first = here.setdefault(path.stem, path)
@@ -132,7 +137,8 @@ def _resolve(name: str, path: Path, files: Mapping[str, Path], parents: set[str]
     args = _filled("args", merged, whole)
     check_values(lambda key: where.get(key, own), args)
     env = {key: env_text(value) for key, value in _filled("env", merged, whole).items()}
-    secrets = frozenset(key for key, value in (merged.get("env") or {}).items() if is_secret(key, variables(value)))
+    named = merged.get("env") or {}
+    secrets = frozenset(key for key, value in named.items() if is_secret(key, variables(value), env.get(key)))
     # A key that is not set is none, not the words `${VLLM_API_KEY}`.
     for missing in unset:
         if missing.key[0] == "env" and missing.key[1] in secrets:

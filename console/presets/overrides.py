@@ -64,7 +64,9 @@ def apply_overrides(preset: Preset, changes: Mapping[str, Value]) -> Preset:
     checked = server_options(Document(Path("--set"), {}), {k: v for k, v in options.items() if v is not None})
     named = {key.removeprefix("env.") for key in changes if key.startswith("env.")}
     # What is taken out is no secret that a later start would have to know.
-    secrets = (preset.secrets - (named - env.keys())) | {name for name in env if name in named and is_secret(name)}
+    secrets = (preset.secrets - (named - env.keys())) | {
+        name for name in env if name in named and is_secret(name, value=env[name])
+    }
     unset = tuple(one for one in preset.unset if not _names(changes, one.key))
     return replace(preset, args=args, env=env, secrets=secrets, server=checked, unset=unset)
 

@@ -1,4 +1,4 @@
-"""A secret is told by its name, and its value reaches no file and no screen."""
+"""A secret is told by its name or its looks, and its value reaches no file and no screen."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pytest
 
 from console.cli.main import main
 from console.lab import carried
-from console.lab.adopt import adopt, difference, draft
+from console.lab.adopt import adopt, draft
 from console.lab.conditions import deciding
+from console.lab.difference import difference
 from console.lab.folder import folder_at_hand, read_folder, write_folder
 from console.lab.history import identity
 from console.lab.plan import Plan, make_plan
@@ -45,6 +46,70 @@ def test_names_of_secrets(name: str) -> None:
 )
 def test_names_that_are_none(name: str) -> None:
     assert not is_secret(name)
+
+
+HEX = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "sk-proj-abcdefgh1234",
+        "hf_abcdefghijklmnop",
+        "Bearer x",
+        "bearer something",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
+        "http://me:hunter22@proxy:3128",
+        HEX,
+        HEX[:32],
+        "Kq3_Zt9vLr-0xWm7sYbN2dPfUh5jGc8aQe1oTiRk4Mw",
+        "3q2+7wAAnYh1Zb8tQm9kXv5rLw2sPd4fGj6hKl0=",
+    ],
+)
+def test_values_that_look_like_secrets_are_some_whatever_their_name(value: str) -> None:
+    assert is_secret("PLAIN", value=value)
+    preset = apply_overrides(BASE, {"env.PLAIN": value})
+    assert preset.secrets == {"PLAIN"}
+    assert value not in json.dumps(preset.to_json())
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "1",
+        "",
+        "unsloth/Qwen3.8-27B-NVFP4",
+        "Qwen3-Next-80B-A3B-Instruct-FP8-dynamic",
+        "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6,GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77",
+        "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6",
+        "/home/me/.cache/huggingface/hub/models--unsloth--Qwen3.8-27B-NVFP4",
+        "expandable_segments:True,garbage_collection_threshold:0.8",
+        "https://huggingface.co",
+        "http://proxy:3128",
+        "da39a3ee5e6b4b0d3255bfef95601890afd80709",
+        "sk-1",
+        "FLASHINFER_TRTLLM_CUTLASS_MARLIN_TRITON",
+        "${PLAIN_BUT_SOMEWHAT_LONG_VARIABLE_1234567890}",
+    ],
+)
+def test_values_that_do_not_look_like_secrets(value: str) -> None:
+    assert not is_secret("PLAIN", value=value)
+
+
+def test_a_literal_of_an_arm_is_masked_by_its_looks_and_comes_back(tmp_path: Path) -> None:
+    plan = make_plan(
+        "custom", BASE, b={"env.UPSTREAM": f"Bearer {WORD}"}, changes={"env.HOOK": HEX}, size="small", rounds=1
+    )
+    text = json.dumps(plan.to_json())
+    assert WORD not in text
+    assert HEX not in text
+    back = Plan.from_json(json.loads(text), {"HOOK": HEX}, [{}, {"UPSTREAM": f"Bearer {WORD}"}])
+    assert back.preset_of("b").env == {"HOOK": HEX, "UPSTREAM": f"Bearer {WORD}"}
+    assert carried.pack_arms(plan).popitem()[1] == f"Bearer {WORD}"
+    assert deciding({"VLLM_HOOK": HEX, "VLLM_USE_V1": "1"}, ()) == {"VLLM_USE_V1": "1"}
+    preset = _catalog_preset(tmp_path / "presets", f"  UPSTREAM: {HEX}\n  PLAIN: a\n")
+    assert preset.secrets == {"UPSTREAM"}
+    assert HEX not in json.dumps(preset.to_json())
 
 
 def test_masking_there_and_back() -> None:
