@@ -199,6 +199,12 @@ def log_errors(past: Past) -> Iterator[Finding]:
     )
 
 
+def not_recorded(past: Past) -> Iterator[Finding]:
+    """Minutes of the server get lost."""
+    if found := past.now.status.unrecorded:
+        yield Finding("not-recorded", Severity.WARN, found.what, found.why, found.fix)
+
+
 def _restart(look: Look) -> str:
     """A server that is not ours is not ours to restart."""
     return "restart that server" if look.status.state is State.FOREIGN else "`qwen-console restart`"
@@ -217,6 +223,7 @@ RULES: tuple[Rule, ...] = (
     engine_stalled,
     clients_refused,
     log_errors,
+    not_recorded,
 )
 OF_CLIENTS: tuple[Rule, ...] = (hit_rate_fell, queue_grows, clients_refused)
 """Those about what is asked of the server; in an A/B run the console itself asks it."""

@@ -30,6 +30,7 @@ from console.server.starting import Starting
 from console.server.startup import StartupReader
 from console.server.state import ServerRecord, read_stop, stop_path
 from console.server.status import Diagnosis, Phase, ServerStatus, State
+from console.server.unrecorded import unrecorded
 
 _FAMILY_S = 5.0
 _LOST = "its keeper was lost (killed?): the server goes on, `qwen-console down` still stops it whole"
@@ -183,6 +184,7 @@ class Observer:
             uptime_s=uptime_s(child),
             ours=self._family(keeper_lives),
             note=(self._full() or self._revived()) if keeper_lives else _LOST,
+            unrecorded=unrecorded(self._paths, self.record),
         )
         if self._is_stopping(keeper_lives):
             return replace(status, state=State.STOPPING, phase=Phase.STOPPING)

@@ -11,7 +11,7 @@ from console.server.found import leftovers
 from console.server.phase import LogWatch
 from console.server.process import boot_id
 from console.server.ready import Canary, read_canary
-from console.server.room import full_note, is_full
+from console.server.room import closed_note, full_note, is_full
 from console.server.state import ExitRecord, ServerRecord, read_exit
 from console.server.status import Diagnosis, Phase, ServerStatus, State
 
@@ -54,10 +54,17 @@ class Ended:
         if end and end.code == 0 and self._was_ready() and self._watch.cause_of_death(0) is None:
             # Of its own accord and in order, after it had been ready: somebody told it so and not its keeper.
             return replace(gone, note=note)
+        if end is None and closed_note(self._paths.state) and self._unknown():
+            return replace(gone, note="how it ended is not on record: the state folder could not be written")
         if end is None:
             lost = "its keeper was lost: how the server ended is not on record"
-            note = full_note(self._paths.state) if is_full(self._paths.state) else lost
+            note = full_note(self._paths.state) if is_full(self._paths.state) else note or lost
         return replace(known, state=State.FAILED, diagnosis=self.cause(end), note=note)
+
+    def _unknown(self) -> bool:
+        """Whether its log knows of nothing that it died of."""
+        found = self._watch.cause_of_death(None)
+        return found is None or found.cause == "unknown"
 
     def _left(self) -> tuple[int, ...]:
         """What lives of it; what is gone does not come back, so all of /proc is not looked through for ever."""

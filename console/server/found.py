@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from console.server.process import Identity, Stat, Table, boot_id, command_line, is_recorder, marked, snapshot
+from console.server.process import Identity, Stat, Table, alive, boot_id, command_line, is_recorder, marked, snapshot
 from console.server.state import ServerRecord, read_exit, read_json, read_server, spec_path
 
 
 def known_life(record: Path) -> tuple[ServerRecord | None, str | None]:
     """The life recorded at `record`, and a note when the record is no use.
 
-    A record that is torn or missing is rebuilt from what lives.
+    A record that is torn or missing is rebuilt from what lives; so is one of an earlier life (from a backup) while the
+    life that was started last goes on.
     """
     read, note = read_server(record)
+    if read is not None and not alive(read.keeper) and not alive(read.child):
+        spec, _ = read_json(spec_path(record))
+        later = find_life(record) if spec is not None and spec.get("life") != read.life else None
+        if later is not None:
+            return later, f"{record.name} is of an earlier life; the server was found by its marker"
     if read is None:
         read = find_life(record)
         note = f"{note}; the server was found by its marker" if note and read else note
@@ -40,7 +46,7 @@ def find_life(record: Path) -> ServerRecord | None:
     table = snapshot()
     try:
         ours = [table[pid] for pid in marked(str(spec["life"]), table) if not is_recorder(pid)]
-        keeper, child = _keeper(ours, table), _child(ours)
+        keeper, child = keeper_among(ours, table), child_among(ours)
         if keeper is None:
             return None
         return ServerRecord(
@@ -61,7 +67,7 @@ def find_life(record: Path) -> ServerRecord | None:
         return None
 
 
-def _keeper(ours: list[Stat], table: Table) -> Identity | None:
+def keeper_among(ours: list[Stat], table: Table) -> Identity | None:
     """The leader of the session in which the child's group sits; a lost one keeps its pid and nothing else."""
     for stat in ours:
         if stat.session == stat.pid and _is_keeper(stat.pid):
@@ -72,7 +78,7 @@ def _keeper(ours: list[Stat], table: Table) -> Identity | None:
     return Identity(child.session, 0, boot_id())
 
 
-def _child(ours: list[Stat]) -> Identity | None:
+def child_among(ours: list[Stat]) -> Identity | None:
     """The first leader of a group within the keeper's session."""
     leaders = [stat for stat in ours if stat.group == stat.pid and stat.session != stat.pid]
     first = min(leaders, key=lambda stat: (stat.start, stat.pid), default=None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 
 from console.paths import Paths
@@ -38,12 +38,22 @@ def halt(
     ours = frozenset(who.pid for who in record.kin.find(search=True))
     report = stop_life(record, paths.server_record, paths.exit_record, reason=reason, on_event=tell)
     # The keeper's lock is free now; held until the machine is ready for the next start, so that none begins too early.
-    with held(paths.server_lock, patience_s=0):
+    with _locked(paths):
         problem = None if report.left else _port_problem(record, tell)
         released = _released(paths, record, open_cards, ours, coming, tell)
         _done(paths, record)
     left = [*report.left, *([(0, problem)] if problem else []), *released.left]
-    return replace(report, seconds=time.monotonic() - begun, left=tuple(dict(left).items()), notes=released.notes)
+    notes = (*report.notes, *released.notes)
+    return replace(report, seconds=time.monotonic() - begun, left=tuple(dict(left).items()), notes=notes)
+
+
+@contextmanager
+def _locked(paths: Paths) -> Iterator[None]:
+    """Hold the lock, where that can be done: what cannot be locked is stopped all the same."""
+    with ExitStack() as stack:
+        with suppress(OSError):
+            stack.enter_context(held(paths.server_lock, patience_s=0))
+        yield
 
 
 def _port_problem(record: ServerRecord, tell: Tell) -> str | None:

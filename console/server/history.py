@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 
 from console.metrics.feed import MIN_WINDOW_S
 from console.metrics.window import ratio
+from console.server.access import in_the_way
 from console.server.minutes import Boot, CardMinute, Minute
 
 LEFT_OUT = "the starts of A/B runs are not in it: `qwen-console ab list` has them"
@@ -87,8 +89,11 @@ class History:
 
 def read_history(path: Path, since: float) -> History:
     """All minutes from unix time `since` on."""
-    if not path.exists():
+    if not os.path.exists(path) and not in_the_way(path):  # noqa: PTH110 - of a closed folder it is no error
         return History(problem="nothing is recorded yet: a server that `up` starts is, by the minute")
+    problem = in_the_way(path) if not os.access(path, os.R_OK) else None
+    if problem:
+        return History(problem=f"{path} cannot be read: {problem[0]}; {problem[1]}")
     try:
         db = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=2.0)
         try:
@@ -99,6 +104,8 @@ def read_history(path: Path, since: float) -> History:
             db.close()
     except (sqlite3.Error, TypeError, ValueError) as error:
         why = "the recorder begins a new one and keeps this as history.db.torn"
+        if problem := in_the_way(path) or in_the_way(path.parent):
+            why = "; ".join(problem)
         return History(problem=f"{path} cannot be read ({error}); {why}")
     of_life, of_cards = _by_life(minutes), _by_life(cards)
     lives = dict.fromkeys(minute.life for minute in reversed(minutes))

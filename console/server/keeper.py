@@ -171,7 +171,7 @@ class Keeper:
                 return
             if pid == 0:
                 return
-            self._recording.reaped(pid, again=self._ending is None and self._status is None)
+            self._recording.reaped(pid, status, again=self._ending is None and self._status is None)
             if self._child and pid == self._child.pid:
                 self._status = os.waitstatus_to_exitcode(status)
                 self._write_exit()

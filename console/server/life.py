@@ -28,13 +28,14 @@ from console.server.locks import is_held
 from console.server.process import alive
 from console.server.proof import proof_link, read_proof
 from console.server.ready import read_canary
-from console.server.room import make_state
+from console.server.room import closed_note, make_state
 from console.server.run_lock import busy_with, left_note, run_is_live
 from console.server.start import PortInUse, launch
 from console.server.startup import StartupReader
 from console.server.state import ServerRecord, read_stop, stop_path
 from console.server.status import Diagnosis, Phase, ServerStatus, State
 from console.server.stop import StopReport
+from console.server.stray import NOTE, Strays
 from console.server.worked import at_hand, read_worked
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Server:
         self._open_cards = open_cards or own_cards
         self._foreign = ForeignWatch(presets)
         self._holders = Holders(self._open_cards)
+        self._strays = Strays(paths.server_record)
         self._observer: Observer | None = None
         self._seen: tuple[float, frozenset[int]] = (-math.inf, frozenset())
 
@@ -164,7 +166,7 @@ class Server:
             status = self._holders.told(status)
         self._seen = (time.monotonic(), frozenset(status.ours))
         left = left_note(self.paths, record.log) if record and status.pid is not None else None
-        told = [text for text in (note, status.note, left) if text]
+        told = [text for text in (closed_note(self.paths.state), note, status.note, left) if text]
         return replace(status, note="; ".join(told) or None)
 
     def ours(self) -> frozenset[int]:
@@ -274,7 +276,11 @@ class Server:
             time.sleep(0.05)
 
     def _known(self) -> tuple[ServerRecord | None, str | None]:
-        return known_life(self.paths.server_record)
+        record, note = known_life(self.paths.server_record)
+        if record and (alive(record.keeper) or alive(record.child)):
+            return record, note
+        stray = self._strays.find(record)
+        return (stray, NOTE) if stray else (record, note)
 
     def _observe(self, record: ServerRecord | None) -> Observer | None:
         if record is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import time
@@ -16,7 +17,7 @@ _PATIENCE_S = 1.0
 def take(path: Path, patience_s: float = _PATIENCE_S) -> int | None:
     """Lock the file for ourselves; the descriptor that holds it, or `None` when somebody else does."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle = _above_the_streams(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    handle = _above_the_streams(_open(path))
     end = time.monotonic() + patience_s
     while True:
         try:
@@ -29,6 +30,18 @@ def take(path: Path, patience_s: float = _PATIENCE_S) -> int | None:
             time.sleep(0.02)
 
 
+def _open(path: Path) -> int:
+    """The file, made where it is missing. One that is there can be locked where nothing can be written, too."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EROFS):
+            raise
+        with suppress(OSError):
+            return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        raise
+
+
 def _above_the_streams(handle: int) -> int:
     """The same file as a descriptor above 2: a child's standard streams would take its place."""
     if handle > 2:
@@ -39,10 +52,10 @@ def _above_the_streams(handle: int) -> int:
 
 
 def is_held(path: Path) -> bool:
-    """Whether somebody holds the lock now."""
+    """Whether somebody holds the lock now, as far as this user can see."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return False
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)

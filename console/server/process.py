@@ -169,6 +169,17 @@ def is_recorder(pid: int) -> bool:
     return b"console.server.recorder" in command_line(pid)
 
 
+def life_of(pid: int) -> str | None:
+    """The life that a process was started in, by the marker in its environment."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - read for every process of the machine
+            raw = b"\0" + file.read()
+    except OSError:
+        return None
+    _, found, rest = raw.partition(f"\0{MARKER}=".encode())
+    return rest.partition(b"\0")[0].decode(errors="replace") if found else None
+
+
 def marked(life: str, pids: Iterable[int]) -> set[int]:
     """Those of the pids whose environment carries this life's marker."""
     needle = f"{MARKER}={life}".encode()

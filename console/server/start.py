@@ -23,8 +23,9 @@ from console.server.process import alive
 from console.server.ready import canary_lock
 from console.server.revival import read_revival, revival_path
 from console.server.sockets import bind_problem, owner_of, url_of
-from console.server.state import read_stop, stop_path
+from console.server.state import ServerRecord, read_stop, stop_path
 from console.server.status import Diagnosis, Phase
+from console.server.stray import NOTE, find_stray
 from console.server.weights import weights_of
 
 _RECORDER = "console.server.recorder"
@@ -186,6 +187,11 @@ def busy(paths: Paths) -> BusyError:
     request, _ = read_stop(stop_path(paths.server_record))
     if request and request.life == record.life and (request.taken or alive(request.asker)):
         return BusyError(f"the server {name} is being stopped", f"asked by: {request.by}", "try again when it is gone")
+    if not alive(record.keeper) and not alive(record.child):
+        # Of the life before; whoever holds the lock has not got so far as to put its own on record.
+        return _stray_in_the_way(paths, record) or BusyError(
+            "a server is being started by another console", "", "`qwen-console status` shows it"
+        )
     return BusyError(
         f"the server {name} is up on {url}",
         "one server at a time: another would take its memory",
@@ -193,9 +199,22 @@ def busy(paths: Paths) -> BusyError:
     )
 
 
+def _stray_in_the_way(paths: Paths, known: ServerRecord | None) -> BusyError | None:
+    """What is said of a living server that the state files do not tell of."""
+    stray = find_stray(paths.server_record, known)
+    if stray is None or stray.child is None:
+        return None
+    where = f" on {url_of(stray.host or '', stray.port)}" if stray.port else ""
+    return BusyError(f"a server of this console still runs{where} (pid {stray.child.pid})", NOTE, "`qwen-console down`")
+
+
 def _refuse_leftovers(paths: Paths) -> None:
     """With the lock free, something of the last life may live on all the same: its keeper was killed."""
     record, _ = known_life(paths.server_record)
+    if (record is None or not (alive(record.keeper) or alive(record.child))) and (
+        stray := _stray_in_the_way(paths, record)
+    ):
+        raise stray
     left = leftovers(record, paths.exit_record) if record else ()
     if left:
         raise BusyError(

@@ -83,3 +83,5 @@ class ServerStatus:
     """Crashes in a row that this server was started after (`server: {restart: on-crash}`)."""
     restart_in_s: float | None = None
     """Seconds until a crashed server is started again."""
+    unrecorded: Diagnosis | None = None
+    """Why what it does is not kept by the minute; `None` when it is, or was not to be."""

@@ -7,10 +7,10 @@ import select
 import signal
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from console.server.access import in_the_way
 from console.server.ending import LOOK_EVERY_S, Ending, why_left
 from console.server.process import Identity, alive, identify, send
 from console.server.state import ExitRecord, ServerRecord, StopRequest, now_utc, read_exit, stop_path, write
@@ -49,8 +49,7 @@ def stop_life(
     tell = on_event or (lambda _text: None)
     begun = time.monotonic()
     request = StopRequest(record.life, reason, identify(os.getpid()), now_utc())
-    with suppress(OSError):
-        write(stop_path(files), request)
+    unwritten = _unwritten(stop_path(files), request)
     asked = _ask_keeper(record, begun + record.grace_s + SWEEP_S, tell)
     # Also after a keeper that did its work: the marker finds what descent and group cannot.
     ending = _sweep(record, begun, tell, fresh=not asked)
@@ -59,9 +58,19 @@ def stop_life(
     if end and end.life == record.life:
         escalated = escalated or end.escalated
     else:
-        with suppress(OSError):
-            write(exit_path, ExitRecord(record.life, None, None, now_utc(), True, reason, escalated))
-    return StopReport(_how(asked, record), time.monotonic() - begun, _left(ending.left), escalated)
+        told = ExitRecord(record.life, None, None, now_utc(), True, reason, escalated)
+        unwritten = _unwritten(exit_path, told) or unwritten
+    return StopReport(_how(asked, record), time.monotonic() - begun, _left(ending.left), escalated, unwritten)
+
+
+def _unwritten(path: Path, record: StopRequest | ExitRecord) -> tuple[str, ...]:
+    """Put it on record; that it could not be, in words: a stop is none the less whole for it."""
+    try:
+        write(path, record)
+    except OSError as error:
+        why = (in_the_way(path) or (str(error.strerror or error), ""))[0]
+        return (f"that it was stopped is not on record, {path.name} could not be written: {why}",)
+    return ()
 
 
 def _how(asked: bool, record: ServerRecord) -> str:

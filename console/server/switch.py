@@ -9,6 +9,7 @@ from console.errors import ConsoleError
 from console.presets import Preset
 from console.server.keeping_secrets import keep_secrets
 from console.server.life import Server
+from console.server.room import make_state
 from console.server.run_lock import busy_with, run_is_live
 from console.server.start import command_path
 from console.server.status import ServerStatus, State
@@ -66,12 +67,14 @@ def switch(
     Raises:
         SwitchStuck: what ran could not be stopped whole.
         BusyError: a run goes on.
-        ConsoleError: the preset's command is not there; nothing was stopped.
+        ConsoleError: the preset's command is not there, or the state folder is no use; nothing was stopped.
     """
     if run_id := run_is_live(server.paths):
         raise busy_with(run_id)
     preset = with_secrets(server, preset, say)
     command_path(preset)
+    # Seen before anything is stopped: what cannot be put on record cannot be started.
+    make_state(server.paths)
     back = way_back(server, preset)
     stopped = stop_before(server, preset, say)
     last = ServerStatus()

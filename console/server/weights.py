@@ -116,7 +116,7 @@ def _sizes(paths: Iterable[Path]) -> Iterator[int]:
 def free_bytes(path: Path) -> int | None:
     """Free space where this path is, or would be made."""
     for there in (path, *path.parents):
-        if there.exists() and os.access(there, os.R_OK | os.X_OK):
+        if os.access(there, os.R_OK | os.X_OK):
             try:
                 return shutil.disk_usage(there).free
             except OSError:

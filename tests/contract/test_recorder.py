@@ -73,8 +73,17 @@ def test_a_recorder_that_dies_is_started_three_times_more_and_then_is_a_note(dem
         wait_until(lambda dead=process: not dead.is_running(), timeout=20)  # type: ignore[misc]
     wait_until(lambda: "is not started again" in demo("history").err, timeout=20)
     assert recorder(demo) is None
-    server = demo.status()["server"]
+    whole = demo.status()
+    server = whole["server"]
     assert (server["state"], server["pid"]) == ("ready", before)
+    told = server["unrecorded"]
+    assert told["cause"] == "recorder-ended"
+    assert "the last time signal 9 ended it" in told["why"]
+    assert "`qwen-console --demo restart`" in told["fix"]
+    assert "not-recorded" in [notice["id"] for notice in whole["notices"]]
+    assert "what this server does is not recorded" in demo("status").out
+    demo("restart")
+    assert demo.status()["server"]["unrecorded"] is None
     demo("down")
     assert demo.processes() == []
 
@@ -84,6 +93,7 @@ def test_the_recorder_ends_with_a_keeper_that_is_killed(demo: Console) -> None:
     process = recorder(demo)
     assert process is not None
     psutil.Process(process.ppid()).send_signal(signal.SIGKILL)
+    assert "its keeper was lost" in demo.status()["server"]["unrecorded"]["why"]
     wait_until(lambda: recorder(demo) is None, timeout=20)
     demo("down")
     assert demo.processes() == []

@@ -75,5 +75,5 @@ def test_a_server_that_dies_on_a_full_disk_is_explained(house: House, disk: Path
 def test_a_state_folder_that_cannot_be_made_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    with pytest.raises(ConsoleError, match="cannot be made"):
+    with pytest.raises(ConsoleError, match="is a file, not a folder"):
         make_state(Paths.from_env())
