@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,14 @@ import yaml
 
 from console.errors import ConsoleError, UsageError
 from console.lab.control import find_run
+from console.lab.difference import difference, hidden, shown
 from console.lab.judge import judge_arm
 from console.lab.plan import Plan
 from console.lab.results import Results, read_results
 from console.lab.view import is_simulated, readable, run_state
 from console.paths import Paths
-from console.presets import Preset
 from console.presets.model import Value
-from console.presets.overrides import differing_keys
-from console.presets.secrecy import is_masked, is_secret
+from console.presets.secrecy import is_masked
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +32,8 @@ class Draft:
     """Each key with its value, as a sentence lists them."""
     there: Path | None
     """A preset file that holds the same settings already."""
+    differences: tuple[str, ...] = ()
+    """What the arm sets otherwise than the preset that was measured, each key from what to what."""
 
 
 def draft(paths: Paths, run_id: str, arm: str) -> Draft:
@@ -59,7 +59,8 @@ def draft(paths: Paths, run_id: str, arm: str) -> Draft:
         **_sections(changes),
     }
     name = f"{plan.base.name}-{arm}"
-    return Draft(_free(paths, name), body, texts, _same(paths, name, body))
+    differences = tuple(one.text for one in difference(plan.base, plan.preset_of(arm)))
+    return Draft(_free(paths, name), body, texts, _same(paths, name, body), differences)
 
 
 def adopt(paths: Paths, run_id: str, arm: str) -> Path:
@@ -143,69 +144,9 @@ def _results_with(paths: Paths, run_id: str, arm: str) -> Results:
     return results
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One key in which the adopted arm differs from the preset that was measured."""
-
-    key: str
-    before: Value
-    after: Value
-    """`None` where the key is not set."""
-    secret: bool = False
-
-    @property
-    def text(self) -> str:
-        """`max-num-batched-tokens: 2048 → 3202`."""
-        if self.secret:
-            return f"{self.key}: {_hidden(self.before)} → {_hidden(self.after)}"
-        return f"{self.key}: {_shown(self.before)} → {_shown(self.after)}"
-
-
-def difference(before: Preset, after: Preset) -> tuple[Difference, ...]:
-    """What differs between two presets, key by key: what adopting an arm really changes."""
-    known = before.secrets | after.secrets
-    return tuple(
-        Difference(key, _value(before, key), _value(after, key), _is_secret(key, known))
-        for key in differing_keys(before, after)
-    )
-
-
-def arm_texts(plan: Plan) -> list[str]:
-    """What each arm sets otherwise than the first one, from what to what; values of the environment are not shown."""
-    first, *others = plan.arms
-    before = plan.preset_of(first.name)
-    found = []
-    for arm in others:
-        changes = difference(before, plan.preset_of(arm.name))
-        shown = [one.key if one.key.startswith("env.") else one.text for one in changes]
-        found += [f"{first.name} → {arm.name}: {', '.join(shown)}"] if shown else []
-    return found
-
-
-def _value(preset: Preset, key: str) -> Value:
-    if key.startswith("env."):
-        return preset.env.get(key.removeprefix("env."))
-    if key.startswith("server."):
-        return preset.to_json()["server"].get(key.removeprefix("server."))
-    return preset.args.get(key.replace("_", "-"))
-
-
 def _told(plan: Plan, key: str, value: Value) -> str:
     """As a description tells it: `${NAME}` would be filled in there, too."""
-    return _hidden(value) if is_masked(key, value, plan.base.secrets) else _shown(value)
-
-
-def _is_secret(key: str, known: Collection[str]) -> bool:
-    name = key.removeprefix("env.")
-    return key != name and (name in known or is_secret(name))
-
-
-def _hidden(value: Value) -> str:
-    return "not set" if value is None else "(secret)"
-
-
-def _shown(value: Value) -> str:
-    return "not set" if value is None else json.dumps(value)
+    return hidden(value) if is_masked(key, value, plan.base.secrets) else shown(value)
 
 
 def _sections(changes: Mapping[str, Value]) -> dict[str, dict[str, Any]]:

@@ -18,8 +18,8 @@ _SLEPT_S = 1.0
 def deciding(env: Mapping[str, str], varied: Iterable[str]) -> dict[str, str]:
     """The variables that decide, without secrets and without those that the arms vary (`env.X`)."""
     left_out = {key.removeprefix("env.") for key in varied if key.startswith("env.")}
-    kept = (name for name in env if name.startswith(PREFIXES) and name not in left_out and not is_secret(name))
-    return {name: env[name] for name in sorted(kept)}
+    kept = (name for name in env if name.startswith(PREFIXES) and name not in left_out)
+    return {name: env[name] for name in sorted(kept) if not is_secret(name, value=env[name])}
 
 
 def fingerprint(variables: Mapping[str, str]) -> str:

@@ -29,7 +29,7 @@ def to_change(plan: Plan, best: Verdict, verdicts: Mapping[str, Verdict]) -> str
         return None
     own, base = own_arm(plan), plan.arms[0].name
     if own is None:
-        return f"No arm is what {plan.base.name} runs ({_settings(plan)}): whether to leave that is not measured"
+        return f"No arm is what {plan.base.name} runs ({settings(plan)}): whether to leave that is not measured"
     head = f"{plan.base.name} itself runs {own}"
     if best.arm is not None and own not in (best.arm, base):
         return f"{head}: {best.arm} was held against {base}, not against that"
@@ -40,7 +40,7 @@ def to_change(plan: Plan, best: Verdict, verdicts: Mapping[str, Verdict]) -> str
     return f"{head}: nothing here asks for a change"
 
 
-def _settings(plan: Plan) -> str:
+def settings(plan: Plan) -> str:
     """How the preset stands in the keys that the arms differ in."""
     if plan.changes:
         return "every arm has what --set changed"

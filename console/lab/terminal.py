@@ -9,7 +9,7 @@ from textwrap import wrap
 from console import units
 from console.lab.markdown import Report, interval, value, word_of
 from console.lab.measures import said
-from console.lab.words import CHANGE, PARTING, explained, meaning
+from console.lab.words import CHANGE, PARTING, explained, lacks, meaning
 
 WIDTH = 100
 _GAP = "  "
@@ -84,13 +84,7 @@ def _rows(name: str, metric: Report, base: str, *, several: bool) -> Iterator[li
 
 
 def _short(pair: Report) -> str:
-    """What an open comparison lacks, in a few words; that it is of one round stands beside its interval."""
-    if pair["short_of"]:
-        return f"just short of {pair['short_of']}"
-    if pair["more_rounds"]:
-        more = pair["more_rounds"]
-        return f"about {more} more round{'s' if more > 1 else ''}"
-    return "no ratio" if pair["ratio"] is None else ""
+    return lacks(pair["short_of"], pair["more_rounds"], pair["ratio"])
 
 
 def _speculation(report: Report) -> Iterator[str]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from console.errors import ConsoleError
-from console.lab.eta import seconds_left, steps_done, steps_per_boot
+from console.lab.difference import arm_texts
+from console.lab.eta import outlook, steps_done, steps_per_boot
 from console.lab.history import Floor
 from console.lab.journal import Event, read_events
 from console.lab.judge import judge
@@ -36,6 +37,8 @@ class RunView:
     own_arm: str | None = None
     """The arm that is the preset as it is; `None` where none is."""
     differs: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    """What each arm sets otherwise than the first one, from what to what."""
     order: tuple[str, ...] = ()
     rounds: int = 0
     size: str = ""
@@ -48,6 +51,8 @@ class RunView:
     elapsed_s: float | None = None
     eta_s: float | None = None
     """Seconds to the end of the last boot; `None` once it has ended."""
+    part: float | None = None
+    """Time gone of all it will take, 0..1, as the estimate has it; `None` once it has ended."""
     boots: tuple[BootResult, ...] = ()
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     verdict: Verdict | None = None
@@ -76,7 +81,9 @@ class RunView:
 
     @property
     def progress(self) -> float:
-        """0..1."""
+        """0..1; while it goes on in time, so that it fits the estimate beside it."""
+        if self.part is not None:
+            return self.part
         return min(1.0, self.done / self.planned) if self.planned else 0.0
 
     @property
@@ -154,6 +161,7 @@ def view_of(results: Results, state: str, now: float) -> RunView:
     begun = start["at"] if start else None
     until = end["at"] if end else now
     ended = state != "running"
+    ahead = None if ended else outlook(results, now)
     restored, settled = results.last("restored"), results.last("settled")
     return RunView(
         id=results.id,
@@ -164,6 +172,7 @@ def view_of(results: Results, state: str, now: float) -> RunView:
         arms=tuple(arm.name for arm in plan.arms),
         own_arm=own_arm(plan),
         differs=plan.differs,
+        changes=tuple(arm_texts(plan)),
         order=plan.order,
         rounds=plan.rounds,
         size=plan.size,
@@ -172,7 +181,8 @@ def view_of(results: Results, state: str, now: float) -> RunView:
         planned=len(plan.order) * steps_per_boot(results),
         step="" if ended else _step(results),
         elapsed_s=None if begun is None else max(0.0, until - begun),
-        eta_s=None if ended else seconds_left(results, now),
+        eta_s=ahead.left_s if ahead else None,
+        part=ahead.part if ahead else None,
         boots=results.boots,
         metrics=results.metrics,
         verdict=judge(results, finished=_finished(results, state)) if ended or results.last("measured") else None,

@@ -58,6 +58,15 @@ def meaning(kind: str, word: str) -> str | None:
     return _EQUAL_ARMS if kind == "aa" and word == "undecided" else RUN.get(word)
 
 
+def lacks(short_of: str | None, more_rounds: int | None, ratio: float | None) -> str:
+    """What an open comparison lacks, in a few words; that it is of one round stands beside its interval."""
+    if short_of:
+        return f"just short of {short_of}"
+    if more_rounds:
+        return f"about {more_rounds} more round{'s' if more_rounds > 1 else ''}"
+    return "no ratio" if ratio is None else ""
+
+
 def run_word(kind: str, state: str, overall: str | None) -> str:
     """One word for a run: its verdict, once it came to its end; its state until then."""
     if state != "done" or overall is None:

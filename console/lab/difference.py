@@ -1,0 +1,75 @@
+"""What differs between two presets, key by key, from what to what. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from console.lab.plan import Plan
+from console.presets import Preset
+from console.presets.model import Value
+from console.presets.overrides import differing_keys
+from console.presets.secrecy import is_secret
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One key in which two presets differ."""
+
+    key: str
+    before: Value
+    after: Value
+    """`None` where the key is not set."""
+    secret: bool = False
+
+    @property
+    def text(self) -> str:
+        """`max-num-batched-tokens: 2048 → 3202`."""
+        if self.secret:
+            return f"{self.key}: {hidden(self.before)} → {hidden(self.after)}"
+        return f"{self.key}: {shown(self.before)} → {shown(self.after)}"
+
+
+def difference(before: Preset, after: Preset) -> tuple[Difference, ...]:
+    """What differs between two presets, key by key: what adopting an arm really changes."""
+    known = before.secrets | after.secrets
+    return tuple(
+        Difference(key, _value(before, key), _value(after, key), _is_secret(key, known))
+        for key in differing_keys(before, after)
+    )
+
+
+def arm_texts(plan: Plan) -> list[str]:
+    """What each arm sets otherwise than the first one, from what to what; values of the environment are not shown."""
+    first, *others = plan.arms
+    before = plan.preset_of(first.name)
+    found = []
+    for arm in others:
+        changes = difference(before, plan.preset_of(arm.name))
+        texts = [one.key if one.key.startswith("env.") else one.text for one in changes]
+        found += [f"{first.name} → {arm.name}: {', '.join(texts)}"] if texts else []
+    return found
+
+
+def _value(preset: Preset, key: str) -> Value:
+    if key.startswith("env."):
+        return preset.env.get(key.removeprefix("env."))
+    if key.startswith("server."):
+        return preset.to_json()["server"].get(key.removeprefix("server."))
+    return preset.args.get(key.replace("_", "-"))
+
+
+def _is_secret(key: str, known: Collection[str]) -> bool:
+    name = key.removeprefix("env.")
+    return key != name and (name in known or is_secret(name))
+
+
+def hidden(value: Value) -> str:
+    """A secret, as far as it may be told."""
+    return "not set" if value is None else "(secret)"
+
+
+def shown(value: Value) -> str:
+    """A value as a sentence has it."""
+    return "not set" if value is None else json.dumps(value)
