@@ -16,6 +16,8 @@ _LIMIT_BYTES = 64_000_000
 
 def diagnose(args: argparse.Namespace) -> int:
     """Read the file with the code that watches our own server."""
+    if args.silent and not args.alive:
+        raise UsageError("--silent needs --alive", "a process that has ended is silent for good", "give both, or none")
     try:
         with args.log.open("rb") as file:
             text = file.read(_LIMIT_BYTES).decode("utf-8", errors="replace")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from console.errors import UsageError
+from console.cli.voice import say
+from console.errors import ConsoleError, UsageError
 from console.paths import PRESETS_VARIABLE, Paths, data
 
 if TYPE_CHECKING:
@@ -30,13 +31,23 @@ class House:
 
     paths: Paths
     presets_dir: Path | None = None
+    _named: list[Endpoint] = field(default_factory=list, repr=False)
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> House:
         """The house that the command line asks for."""
         if args.presets and not args.presets.is_dir():
             raise UsageError(f"--presets {args.presets}: there is no such folder", "", "name a folder of preset files")
-        return cls(Paths.from_env(demo=args.demo), args.presets)
+        house = cls(Paths.from_env(demo=args.demo), args.presets)
+        args.opened.callback(house.close)
+        return house
+
+    def close(self) -> None:
+        """Drop the kept connections; the next use opens new ones."""
+        if "server" in self.__dict__:
+            self.server.close()
+        for endpoint in self._named:
+            endpoint.close()
 
     @property
     def demo(self) -> bool:
@@ -74,13 +85,46 @@ class House:
         )
 
     def preset(self, name: str | None) -> Preset:
-        """The named preset; without a name the one that runs, else the default."""
+        """The named preset; without a name the one that runs, else the default.
+
+        Raises:
+            UsageError: there is none of that name.
+            ConsoleError: one runs, and which is not known.
+        """
         catalog = self.catalog()
-        if name is None:
-            running = self.server.status(probe=False)
-            lives = running.pid is not None and running.preset in catalog.presets
-            name = str(running.preset) if lives else DEFAULT_PRESET
-        return catalog.get(name)
+        if name is not None:
+            return self._of_file(catalog, name)
+        running = self.server.status(probe=False)
+        if running.pid is None:
+            return catalog.get(DEFAULT_PRESET)
+        if running.preset in catalog.presets:
+            return catalog.get(str(running.preset))
+        recorded = self.server.running_preset()
+        if recorded is None:
+            raise ConsoleError(
+                "which preset runs is not known",
+                "the record of the running server does not tell, or not whole",
+                "name a preset; `qwen-console presets` lists them",
+            )
+        broken = any(problem.name == recorded.name for problem in catalog.problems)
+        how = "cannot be used as it is now" if broken else "is not there any more"
+        say(f"note: the file of {recorded.name} {how}: it is taken as the running server was started")
+        return recorded
+
+    def _of_file(self, catalog: Catalog, name: str) -> Preset:
+        try:
+            return catalog.get(name)
+        except UsageError as error:
+            running = (
+                None if any(problem.name == name for problem in catalog.problems) else self.server.running_preset()
+            )
+            if running is None or running.name != name:
+                raise
+            raise UsageError(
+                error.what,
+                "its file is gone; the server that runs was started from it",
+                "`qwen-console restart` starts it again as it was; put the file back for anything else",
+            ) from None
 
     def gpus(self, endpoint: Endpoint | None) -> GpuSource:
         """The cards: the machine's own, or those that the stand-in at `endpoint` simulates; a demo has no others."""
@@ -92,10 +136,10 @@ class House:
 
         return open_source(endpoint, self.server.ours, self.server.card_env)
 
-    @staticmethod
-    def elsewhere(url: str) -> Endpoint:
+    def elsewhere(self, url: str) -> Endpoint:
         """A server that somebody names, with the key of this shell, if it has one."""
         from console.endpoint import Endpoint, normal_url
         from console.presets.model import KEY_VARIABLE
 
-        return Endpoint(normal_url(url), os.environ.get(KEY_VARIABLE) or None)
+        self._named.append(Endpoint(normal_url(url), os.environ.get(KEY_VARIABLE) or None))
+        return self._named[-1]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from console import units
 from console.cli import runs
 from console.cli.house import House
+from console.cli.lab_words import see_that_all_means_something
 from console.cli.voice import say, show, show_json
 from console.errors import Exit, UsageError
 from console.presets import Preset, parse_assignments
@@ -36,6 +37,8 @@ def ab(args: argparse.Namespace) -> int:
             "`qwen-console ab mtp` compares MTP off and on; `qwen-console ab list` shows the runs that were made; "
             "`qwen-console ab --help` lists all",
         )
+    see_that_all_means_something(args)
+    runs.see_readable(house)
     if args.what == "resume":
         return _resume(house, args)
     if word := runs.WORDS.get(args.what):
@@ -76,8 +79,6 @@ def _run(house: House, args: argparse.Namespace) -> int:
 def _resume(house: House, args: argparse.Namespace) -> int:
     from console.lab.resume import resume
 
-    if len(args.rest) > 1:
-        raise UsageError("`ab resume` takes one run", "", "`qwen-console ab resume ID`")
     run_id = resume(house.paths, args.rest[0] if args.rest else None, interrupt=args.interrupt)
     say(f"run {run_id} goes on")
     return _see(house, args, run_id)
@@ -182,7 +183,7 @@ def plan_one_key_run(house: House, kind: str, preset: Preset) -> Plan:
 
 def plan_lines(plan: Plan) -> list[str]:
     """A plan in words."""
-    from console.lab.adopt import arm_texts
+    from console.lab.difference import arm_texts
 
     simulated = " SIMULATED" if plan.base.simulated else ""
     lines = [

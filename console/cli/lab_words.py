@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from console.errors import UsageError
+
 Add = Callable[[str, str, str, str], argparse.ArgumentParser]
+_NONE: frozenset[str] = frozenset()
+_TAKES: Mapping[str, tuple[int, frozenset[str]]] = {
+    "list": (0, frozenset({"json"})),
+    "show": (1, frozenset({"json"})),
+    "compare": (99, frozenset({"json", "preset"})),
+    "resume": (1, frozenset({"json", "interrupt", "no_wait"})),
+    "stop": (1, _NONE),
+    "adopt": (2, frozenset({"yes"})),
+    "recover": (1, _NONE),
+}
+"""What acts on runs that were made: how many words it takes, and which options mean something to it."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -42,9 +55,54 @@ def add_lab(add: Add) -> None:
     probe = add("probe", "probe", "probe", "the prefix cache tested on the running server; two requests held together")
     probe.add_argument("what", choices=("prefix", "layout"), help="prefix | layout A.json B.json")
     probe.add_argument("files", nargs="*", type=Path, default=[], metavar="FILE", help="layout: two requests as JSON")
-    probe.add_argument("--blocks", type=int, default=3, metavar="K", help="prefix: whole cache blocks of the prompt")
-    probe.add_argument("--block-tokens", type=int, metavar="N", help="the cache block, where the server does not tell")
+    probe.add_argument("--blocks", type=int, metavar="K", help="prefix: whole cache blocks of the prompt (3)")
+    probe.add_argument(
+        "--block-tokens", type=_count, metavar="N", help="the cache block, where the server does not tell"
+    )
     probe.add_argument("--json", action="store_true", help="for scripts: one JSON object on stdout")
+
+
+def see_that_all_means_something(args: argparse.Namespace) -> None:
+    """Nothing that was said to `ab` may be passed over in silence.
+
+    Raises:
+        UsageError: a word or an option that this kind of `ab` does not know.
+    """
+    what, rest = args.what, args.rest
+    if "" in (what, *rest):
+        raise UsageError("an empty word names no run and no experiment", "", _AB_HELP)
+    if what not in _TAKES:
+        if args.yes:
+            raise UsageError(f"`ab {what}` takes no --yes", "it asks nothing", "--yes is for `ab adopt ID ARM`")
+        if what == "replay" and args.replay is not None:
+            raise UsageError("`ab replay FILE` takes no --replay", "it names its file already", _AB_HELP)
+        return
+    words, options = _TAKES[what]
+    if len(rest) > words:
+        takes = {0: "no more words", 1: "one run"}.get(words, "a run and an arm")
+        raise UsageError(f"`ab {what}` takes {takes}", f"{' '.join(rest[words:])!r} is too much", _AB_HELP)
+    for name, flag in _OPTIONS.items():
+        value = getattr(args, name)
+        given = value is not None and value is not False and value != []
+        if given and name not in options:
+            raise UsageError(f"`ab {what}` takes no {flag}", "it means nothing there", _AB_HELP)
+
+
+_AB_HELP = "`qwen-console ab --help`"
+_NAMES = (
+    "preset rounds size quick time_budget all_rounds workloads replay arms a b changes "
+    "seed interrupt no_wait dry_run yes json"
+)
+_OPTIONS: Mapping[str, str] = {
+    name: "--set" if name == "changes" else f"--{name.replace('_', '-')}" for name in _NAMES.split()
+}
+"""Every option of `ab` by the name its value is kept under."""
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of tokens: 1 or more, such as 1600")
+    return int(text)
 
 
 def span(text: str) -> float:

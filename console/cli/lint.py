@@ -22,8 +22,8 @@ def run(args: argparse.Namespace) -> int:
     """Findings on stdout; 0 with or without them, 2 where a preset is broken."""
     house = House.of(args)
     catalog = house.catalog()
-    chosen = [catalog.get(args.preset)] if args.preset else list(catalog.presets.values())
-    problems = () if args.preset else catalog.problems
+    chosen = list(catalog.presets.values()) if args.preset is None else [catalog.get(args.preset)]
+    problems = catalog.problems if args.preset is None else ()
     asked: dict[tuple[str, ...], frozenset[str] | None] = {}
     checked = []
     for preset in chosen:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Iterable
@@ -10,7 +11,8 @@ from pathlib import Path
 
 from console.cli.house import House
 from console.cli.voice import say
-from console.errors import Exit, NothingError
+from console.errors import ConsoleError, Exit, NothingError
+from console.server.access import folder_in_the_way, in_the_way
 from console.server.log import follow, is_own_look, redact, tail
 from console.server.run_lock import run_is_live
 from console.server.status import ServerStatus, State
@@ -26,7 +28,9 @@ def logs(args: argparse.Namespace) -> int:
     """The last lines on stdout; `-f` goes on until the server has ended and nothing starts it again."""
     house = House.of(args)
     record = house.server.record()
-    if record is None or not Path(record.log).exists():
+    if record is None or not os.path.exists(record.log):  # noqa: PTH110 - of a closed folder it is no error
+        if problem := folder_in_the_way(house.paths.state) or (in_the_way(Path(record.log)) if record else None):
+            raise ConsoleError("whether there is a log cannot be told", *problem)
         raise NothingError("there is no log", "no server was started here yet", "start one: `qwen-console up PRESET`")
     view = _View(house, Path(record.log), whole=args.all)
     view.last(args.lines)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import importlib
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from console import __version__, hints
 from console.cli.lab_words import add_lab
+from console.cli.voice import silence
 from console.errors import Exit
 
 _EPILOG = """\
@@ -29,6 +31,19 @@ _OPTION = re.compile(r"unrecognized arguments: (?P<word>--[\w-]+)")
 
 
 class _Parser(argparse.ArgumentParser):
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Help that cannot be written is no success; a complaint that cannot be is still told by its code."""
+        file = file or sys.stderr
+        if not message or file is None:
+            return
+        try:
+            file.write(message)
+            file.flush()
+        except OSError:
+            if file is not sys.stderr:
+                raise
+            silence(file.fileno())
+
     def error(self, message: str) -> NoReturn:
         near = self._near(message)
         fix = (f"did you mean `{near}`? " if near else "") + hints.told(f"`{self.prog} --help` lists what it takes")
@@ -64,7 +79,7 @@ def build() -> tuple[_Parser, Mapping[str, argparse.ArgumentParser]]:
         parents=[_shared()],
     )
     parser.add_argument("--version", action="version", version=f"qwen-console {__version__}")
-    parser.add_argument("--url", metavar="U", help="watch a server elsewhere; it is never signalled")
+    parser.add_argument("--url", type=_address, metavar="U", help="watch a server elsewhere; it is never signalled")
     parser.add_argument("--low-bandwidth", action="store_true", help="draw less often, for thin lines")
     parser.set_defaults(verb=_verb("screen", "tui"), demo=False, presets=None, name=None)
     verbs = parser.add_subparsers(metavar="VERB", parser_class=_Parser)
@@ -104,7 +119,7 @@ def _shared() -> _Parser:
     """Options that may stand before and after the verb; made anew, since parsers would share their defaults."""
     shared = _Parser(add_help=False)
     shared.add_argument("--demo", action="store_true", default=argparse.SUPPRESS, help="on the stand-in engine")
-    shared.add_argument("--presets", type=Path, metavar="DIR", default=argparse.SUPPRESS, help="look here first")
+    shared.add_argument("--presets", type=_folder, metavar="DIR", default=argparse.SUPPRESS, help="look here first")
     return shared
 
 
@@ -146,16 +161,16 @@ def _server(add: Add) -> None:
     doctor.add_argument("--json", action="store_true", help="for scripts: one JSON object on stdout")
     status = add("status", "status", "status", "the server, the cards, the reading")
     status.add_argument("--json", action="store_true", help="for scripts: one JSON object on stdout")
-    status.add_argument("--window", type=_seconds, metavar="S", help="measure over the next S seconds")
+    status.add_argument("--window", type=_window, metavar="S", help="measure over the next S seconds")
     status.add_argument("--chain", action="store_true", help="also what really runs, link by link, with its proof")
-    status.add_argument("--url", default=argparse.SUPPRESS, help="a server elsewhere")
+    status.add_argument("--url", type=_address, default=argparse.SUPPRESS, help="a server elsewhere")
     history = add("history", "history", "history", "what the servers of the last days did, recorded by the minute")
     history.add_argument("--since", type=_span, default=7 * 86400.0, metavar="AGE", help="such as 90m, 12h, 7d")
     history.add_argument("--json", action="store_true", help="for scripts: one JSON object on stdout")
     logs = add("logs", "logs", "logs", "the server's log")
     logs.add_argument("-f", "--follow", action="store_true", help="go on, into the next start too, until it has ended")
     logs.add_argument("--all", action="store_true", help="also what our own consoles ask the server every second")
-    logs.add_argument("-n", "--lines", type=int, default=40, metavar="N", help="how many of its last lines (40)")
+    logs.add_argument("-n", "--lines", type=_lines, default=40, metavar="N", help="how many of its last lines (40)")
     diagnose = add("diagnose", "diagnose", "diagnose", "what a vLLM log says went wrong")
     diagnose.add_argument("log", type=Path, help="a file")
     diagnose.add_argument("--alive", action="store_true", help="the process that wrote it still lives")
@@ -172,6 +187,30 @@ def _span(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is no age: write it as 90m, 12h or 7d") from None
     if not 0 < value < 3e9:
         raise argparse.ArgumentTypeError("an age above 0")
+    return value
+
+
+def _address(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("an address is needed: http://HOST:PORT")
+    return text
+
+
+def _folder(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("a folder is needed: the empty word names none")
+    return Path(text)
+
+
+def _lines(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of lines: 0, or as many as are wanted")
+    return int(text)
+
+
+def _window(text: str) -> float:
+    if (value := _seconds(text)) == 0:
+        raise argparse.ArgumentTypeError("a window is longer than 0 s; without --window the last look is told")
     return value
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from console.lab.jobs import Message
     from console.lab.probes.prefix import PrefixTest
 
+_BLOCKS = 3
 _MOST_BLOCKS = 32
 
 
@@ -35,9 +36,10 @@ def _endpoint(house: House) -> Endpoint:
 def _prefix(house: House, args: argparse.Namespace) -> int:
     if args.files:
         raise UsageError("`probe prefix` takes no files", "", "`qwen-console probe prefix --blocks 3`")
-    if not 1 <= args.blocks <= _MOST_BLOCKS:
-        raise UsageError(f"--blocks {args.blocks}", f"from 1 to {_MOST_BLOCKS}", "three show enough")
-    test = prefix_probe(house, say, blocks=args.blocks, block_tokens=args.block_tokens)
+    blocks = _BLOCKS if args.blocks is None else args.blocks
+    if not 1 <= blocks <= _MOST_BLOCKS:
+        raise UsageError(f"--blocks {blocks}", f"from 1 to {_MOST_BLOCKS}", "three show enough")
+    test = prefix_probe(house, say, blocks=blocks, block_tokens=args.block_tokens)
     if args.json:
         print(json.dumps(test.to_json(), indent=1))
     else:
@@ -48,7 +50,7 @@ def _prefix(house: House, args: argparse.Namespace) -> int:
 
 
 def prefix_probe(
-    house: House, tell: Callable[[str], None], *, blocks: int = 3, block_tokens: int | None = None
+    house: House, tell: Callable[[str], None], *, blocks: int = _BLOCKS, block_tokens: int | None = None
 ) -> PrefixTest:
     """The prefix cache of the running server, tested with a prompt of whole blocks.
 
@@ -83,6 +85,8 @@ def _layout(house: House, args: argparse.Namespace) -> int:
     from console.lab.probes.layout import compare_layout, read_request
     from console.lab.tokens import tokens_of
 
+    if args.blocks is not None:
+        raise UsageError("`probe layout` takes no --blocks", "its two requests are as long as they are", "leave it out")
     if len(args.files) != 2:
         raise UsageError("`probe layout` takes two requests", "", "`qwen-console probe layout A.json B.json`")
     endpoint = _endpoint(house)

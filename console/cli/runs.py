@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,12 +13,24 @@ from console import hints
 from console.cli.house import House
 from console.cli.voice import say, show, show_json
 from console.errors import ConsoleError, Exit, NothingError, UsageError
+from console.server.access import in_the_way
 
 if TYPE_CHECKING:
     from console.lab.view import RunView
 
 _COMPARED = 4
 """So many of the newest runs are compared when none are named."""
+
+
+def see_readable(house: House) -> None:
+    """See that runs which are there would be seen.
+
+    Raises:
+        ConsoleError: their folder is closed.
+    """
+    folder = house.paths.runs
+    if not os.access(folder, os.R_OK | os.X_OK) and (problem := in_the_way(folder)):
+        raise ConsoleError("the A/B runs cannot be read", *problem)
 
 
 def print_report(run_dir: Path, *, as_json: bool) -> None:
@@ -119,8 +132,9 @@ def _stop(house: House, args: argparse.Namespace) -> int:
 
 
 def _adopt(house: House, args: argparse.Namespace) -> int:
-    from console.lab.adopt import adopt, caution, difference
+    from console.lab.adopt import adopt, caution
     from console.lab.control import find_run
+    from console.lab.difference import difference
     from console.lab.view import read_run
 
     if len(args.rest) != 2:
@@ -129,9 +143,13 @@ def _adopt(house: House, args: argparse.Namespace) -> int:
     if (why := caution(house.paths, run_id, arm)) and not _meant(why, sure=args.yes):
         say("nothing was written")
         return Exit.FAILED
+    base = read_run(find_run(house.paths, run_id)).preset
+    if base not in house.catalog().presets:
+        why = "what is adopted extends it, and its file is gone or cannot be used"
+        raise ConsoleError(f"there is no preset {base} any more", why, "put its file back, then adopt the arm")
     path = adopt(house.paths, run_id, arm)
     presets = house.catalog().presets
-    before, after = presets.get(read_run(find_run(house.paths, run_id)).preset), presets.get(path.stem)
+    before, after = presets.get(base), presets.get(path.stem)
     if before is not None and after is not None:
         for row in difference(before, after):
             say(f"  {row.text}")

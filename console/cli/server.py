@@ -7,8 +7,9 @@ import time
 
 from console import units
 from console.cli.house import DEFAULT_PRESET, House
+from console.cli.joining import is_of, start_or_join
 from console.cli.voice import say
-from console.errors import BusyError, ConsoleError, Exit, NothingError
+from console.errors import BusyError, ConsoleError, Exit, NothingError, UsageError
 from console.presets import Preset, apply_overrides, parse_assignments
 from console.presets.installed import installed, stands_in
 from console.server.run_lock import run_is_live
@@ -19,17 +20,22 @@ from console.server.stop import StopReport
 def up(args: argparse.Namespace) -> int:
     """Start a preset and stream its phases until it is ready."""
     house = House.of(args)
+    if args.no_wait and args.prove:
+        raise UsageError(
+            "`up` takes --no-wait or --prove", "only a server that is ready can be proved", "leave one out"
+        )
     preset = apply_overrides(house.preset(args.preset), parse_assignments(args.changes))
     _refuse_during_a_run(house)
     running = house.server.status()
-    same = running.preset == preset.name and not args.changes
+    changed = bool(args.changes)
+    same = is_of(house, running, preset, changed=changed)
     if same and running.state is State.READY:
         say(f"{preset.name} is ready already{_not_the_default(args.preset, preset)}")
         return _prove(house, running.url) if args.prove else _ready(running.url)
     try:
         if not (same and running.state is State.STARTING):
             _warn(preset)
-            house.server.start(preset)
+            start_or_join(house, preset, changed=changed)
         if args.no_wait:
             say(f"{preset.name} starts; `qwen-console status` shows how far it is, `qwen-console down` stops it")
             return Exit.OK
@@ -198,10 +204,17 @@ def _told(report: StopReport) -> int:
 
 def restart(args: argparse.Namespace) -> int:
     """Stop what runs, then start it again, or another preset; says how to go back when that does not come up."""
+    from console.server.room import make_state
     from console.server.start import command_path
     from console.server.switch import stop_before, switch, with_secrets
 
     house = House.of(args)
+    if args.back and args.preset is not None:
+        raise UsageError(
+            f"`restart --back` takes no preset, and {args.preset} is one",
+            "it starts what was ready before",
+            "leave one of them out",
+        )
     _refuse_during_a_run(house)
     preset = _wanted(house, args)
     _warn(preset)
@@ -210,6 +223,7 @@ def restart(args: argparse.Namespace) -> int:
     if args.no_wait:
         preset = with_secrets(house.server, preset, say)
         command_path(preset)
+        make_state(house.paths)
         stop_before(house.server, preset, say)
         house.server.start(preset)
         say(f"{preset.name} starts; `qwen-console status` shows how far it is, `qwen-console down` stops it")
@@ -241,10 +255,14 @@ def _wanted(house: House, args: argparse.Namespace) -> Preset:
             what = f"no other preset than {last.name} was ready before" if last else "no preset was ready yet"
             raise NothingError(what, "", f"start one: `qwen-console up {last.name if last else 'PRESET'}`")
         return worked
+    if args.preset is not None:
+        return house.preset(args.preset)
     running = house.server.preset()
-    if args.preset is None and running is None:
+    if running is None and house.server.status(probe=False).pid is not None:
+        return house.preset(None)
+    if running is None:
         raise NothingError("no server runs", "", "start one: `qwen-console up PRESET`")
-    return house.preset(args.preset) if args.preset or running is None else running
+    return running
 
 
 def _refuse_during_a_run(house: House) -> None:

@@ -250,7 +250,7 @@ def test_what_the_system_refuses_is_a_sentence(demo: Console, tmp_path: Path) ->
     (tmp_path / "file").touch()
     demo.env["XDG_STATE_HOME"] = str(tmp_path / "file")
     error = demo("up", code=1).err
-    assert "Not a directory" in error
+    assert "is a file, not a folder" in error
     assert "fix:" in error
 
 

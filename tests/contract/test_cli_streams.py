@@ -57,3 +57,39 @@ def test_a_server_that_was_held_is_asked_to_end_and_does(demo: Console) -> None:
     os.kill(demo.status()["server"]["pid"], signal.SIGSTOP)
     stopped = demo("down")
     assert "had to be killed" not in stopped.out + stopped.err
+
+
+@pytest.mark.parametrize("words", ["--help", "up --help", "--version", "presets", "completion bash", "sim --help"])
+@pytest.mark.parametrize("buffered", [True, False])
+def test_a_stdout_without_room_is_a_failure_in_a_sentence(demo: Console, words: str, buffered: bool) -> None:
+    console = Console(demo.env | {"PYTHONUNBUFFERED": "" if buffered else "1"}, demo=False)
+    done = in_a_shell(console, f"{sys.executable} -P -m console {words} > /dev/full")
+    assert done.returncode == 1
+    assert done.stderr.startswith("qwen-console: the system refused: No space left")
+    assert len(done.stderr.splitlines()) == 2
+
+
+def test_a_stderr_without_room_leaves_the_code_as_it_is(demo: Console) -> None:
+    assert in_a_shell(demo, "$Q statsu 2> /dev/full").returncode == 2
+    assert in_a_shell(demo, "$Q up no-such 2> /dev/full").returncode == 2
+    assert in_a_shell(demo, "$Q --help | true").stderr == ""
+
+
+def test_no_verb_leaves_a_connection_open(demo: Console) -> None:
+    strict = Console(demo.env | {"PYTHONWARNINGS": "error"}, demo=True)
+    url = strict("up").out.strip()
+    for words in (
+        ("status",),
+        ("status", "--window", "1"),
+        ("status", "--url", url),
+        ("logs",),
+        ("history",),
+        ("doctor",),
+        ("probe", "prefix"),
+        ("ab", "aa", "--dry-run"),
+        ("up",),
+        ("restart",),
+        ("down",),
+    ):
+        said = strict(*words, code=None).err
+        assert "Warning" not in said, f"{words}: {said}"
