@@ -24,7 +24,10 @@ async def adopt_and_ask(app: ConsoleApp, run_id: str, arm: str) -> None:
         app.tell(f"{draft.there.stem} is there already, with the same settings")
         return
     base = draft.body["extends"]
-    text = [f"A new preset {draft.path.stem}: {base} with {', '.join(draft.changes)}.", f"Its file: {draft.path}"]
+    text = [
+        f"A new preset {draft.path.stem}: {base} with {', '.join(draft.differences or draft.changes)}.",
+        f"Its file: {draft.path}",
+    ]
 
     def answered(key: str | None) -> None:
         if key == "y":

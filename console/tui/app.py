@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -224,6 +223,7 @@ class ConsoleApp(App[int]):
         if not self.situation.run and (text := ringing.death(before, event.status)):
             self.ring(text)
         self.know(status=event.status, back=event.back, known=True)
+        self._jobs.see(event.status)
         if (before.state, before.pid) != (event.status.state, event.status.pid):
             self._rhythm.poke()
         if event.status.state is State.STARTING and not self._followed and not self.situation.acting:
@@ -296,5 +296,4 @@ class ConsoleApp(App[int]):
 
     async def on_unmount(self) -> None:
         """Let go of the driver."""
-        with suppress(Exception):
-            self.sources.close()
+        self.sources.close()

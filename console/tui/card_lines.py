@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from console import units
+from console.tui.figures import coarse
+from console.tui.preset_lines import cut
+from console.tui.silences import OLD_S
 from console.tui.stories import wrapped
 from console.tui.widgets.lines import Line, line
 
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
     from console.gpu.sample import GpuReport, GpuSample
 
 _LABEL = 10
+_COMMAND_ROWS = 2
+_XID = "`sudo dmesg | grep -i xid` may tell why."
 _PCIE = {"counters": "exact, from byte counters", "sample": "one 20 ms sample a second"}
 
 
@@ -25,6 +30,8 @@ class WholeCards:
     commands: Mapping[int, str]
     elsewhere: bool = False
     """The watched server is on another machine."""
+    age_s: float = 0.0
+    """Seconds since that look."""
 
 
 def card_lines(found: WholeCards, width: int) -> list[Line]:
@@ -38,6 +45,9 @@ def card_lines(found: WholeCards, width: int) -> list[Line]:
             *wrapped("These are the cards of this machine; the watched server may have others.", width, "warn"),
             (),
         ]
+    if found.age_s > OLD_S:
+        told = f"The graphics driver does not answer: all of this is {coarse(found.age_s)} old. {_XID}"
+        lines += [*wrapped(told, width, "bad"), ()]
     if report.problem:
         lines += [*wrapped(report.problem, width, "bad"), ()]
     for card in report.cards:
@@ -119,8 +129,10 @@ def _processes(card: GpuSample, commands: Mapping[int, str], width: int) -> Iter
             (f"{'processes' if i == 0 else '':<{_LABEL}}", "dim"),
             (f"{units.gib(process.vram_bytes):>10}  ", ""),
             (f"{whose:<8}", "good" if process.ours else "warn"),
-            (f"pid {process.pid}  {commands.get(process.pid, '')}", ""),
+            (f"pid {process.pid}", ""),
         )
+        command = wrapped(commands.get(process.pid, ""), width - _LABEL - 12, "dim")
+        yield from (((" " * (_LABEL + 12), ""), *row) for row in cut(command, _COMMAND_ROWS))
 
 
 def _together(report: GpuReport, width: int) -> Iterator[Line]:

@@ -42,14 +42,21 @@ def _link(link: Link, width: int) -> list[Line]:
     lines += [((margin, ""), *row) for row in rest]
     if link.evidence:
         proof = "".join(text for text, _ in pretty(link.evidence, timed=False)).strip()
-        lines.append(((margin, ""), (around(proof, link.value, max(1, room)), "dim")))
+        lines.append(((margin, ""), (around(proof, f"{link.value}\n{link.link}", max(1, room)), "dim")))
     if link.fix:
         lines += [((margin, ""), *row) for row in wrapped(f"fix: {link.fix}", room, "warn")]
     return lines
 
 
 def around(proof: str, value: str, room: int) -> str:
-    """The part of a proof that fits and holds what it proves; where that does not stand in it, its beginning."""
-    at = min((i for word in _WORDS.findall(value) if (i := proof.find(word)) >= 0), default=0)
+    """The part of a proof that fits and holds what it proves; where that does not stand in it, its beginning.
+
+    Args:
+        proof: a line of the log.
+        value: what to look for, line by line: the first line of which anything stands there counts.
+        room: in cells.
+    """
+    places = ([i for word in _WORDS.findall(line) if (i := proof.find(word)) >= 0] for line in value.splitlines())
+    at = next((min(found) for found in places if found), 0)
     left = min(max(0, at - room // 4), max(0, len(proof) - room))
     return units.clip(proof if left == 0 else f"…{proof[left + 1 :]}", room)

@@ -37,7 +37,8 @@ _SERVER, _RUNS, _VIEW, _CONSOLE = "Server", "A/B runs", "View", "Console"
 
 def _number(n: int) -> Command:
     shown = "1-9" if n == 1 else ""
-    return Command("select", (str(n),), shown, f"preset {n}", "select a preset by its number", _VIEW, argument=str(n))
+    about = "select a preset by its number; up and down reach the others"
+    return Command("select", (str(n),), shown, f"preset {n}", about, _VIEW, argument=str(n))
 
 
 COMMANDS: tuple[Command, ...] = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import termios
 import tty
 from contextlib import suppress
@@ -51,6 +52,7 @@ class ThriftyDriver(LinuxDriver):
         To begin it anew would take the raw terminal for what to restore in the end, and start a second input thread.
         """
         if self._must_signal_resume or self._key_thread is None:
+            self._forget_keys()
             super()._sigcont_application()
             return
         with suppress(termios.error):
@@ -61,6 +63,12 @@ class ThriftyDriver(LinuxDriver):
             termios.tcsetattr(self.fileno, termios.TCSANOW, modes)
         self.forget()
         self._app.call_later(self._app.refresh)
+
+    def _forget_keys(self) -> None:
+        """What was typed meanwhile was meant for whoever had the terminal; in the background it still is another's."""
+        with suppress(OSError, termios.error):
+            if os.tcgetpgrp(self.fileno) == os.getpgrp():
+                termios.tcflush(self.fileno, termios.TCIFLUSH)
 
     def ring(self, data: str) -> None:
         """Bells and notifications: they change no cell, and are not part of a frame."""

@@ -188,7 +188,7 @@ def span(found: Explanation, name: str, reading: Reading) -> str:
     if found.over == LIFETIME:
         return "since the server became ready"
     if found.over == LAST:
-        return "one rise of the request counter between two scrapes; 2 req: two requests came at once, their mean"
+        return "one rise of the request counter between two scrapes; n 2: two requests came at once, their mean"
     if reading.window_s is None:
         return "no window yet: two scrapes are needed"
     n = _n(name, reading)

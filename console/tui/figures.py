@@ -178,17 +178,10 @@ def _latency(key: str, value: Distribution) -> Iterator[Shown]:
 
 
 def quantile(value: float | None, bounds: tuple[float, float | None] | None) -> str:
-    """A quantile: `~73 ms` within a narrow bucket, else the bucket, with a unit that both ends share said once."""
+    """A quantile: `~73.0 ms` within a narrow bucket, else the bucket."""
     if value is not None:
         return units.seconds(value) if bounds is None else f"~{units.seconds(value)}"
-    if bounds is None:
-        return units.NA
-    text = units.bounds(*bounds)
-    low, dash, high = text.partition("-")
-    number, _, unit = low.partition(" ")
-    if dash and high.endswith(f" {unit}"):
-        return f"{number}-{high}"
-    return text.replace(" ", "") if dash else text
+    return units.NA if bounds is None else units.bounds(*bounds)
 
 
 def _last(i: int, last: LastRequests | None) -> Iterator[Shown]:
@@ -196,10 +189,9 @@ def _last(i: int, last: LastRequests | None) -> Iterator[Shown]:
         for name in (f"age{i}", f"lttft{i}", f"lprompt{i}", f"lhit{i}", f"lnew{i}"):
             yield Shown(name, "" if i or name != "age0" else "none yet", "dim")
         return
+    # Of several at once the figures are their mean.
     age = coarse(last.age_s)
-    # Of several at once: their mean. The place is narrow.
-    short = age.replace(" min", "m").replace(" ", "")
-    yield Shown(f"age{i}", f"{short}, {last.n} req" if last.n > 1 else f"{age} ago", "dim")
+    yield Shown(f"age{i}", f"{age}, n {last.n}" if last.n > 1 else f"{age} ago", "dim")
     yield Shown(f"lttft{i}", units.seconds(last.ttft_s))
     yield Shown(f"lprompt{i}", units.count(last.prompt_tokens))
     yield Shown(f"lhit{i}", units.count(last.cached_tokens))

@@ -73,7 +73,7 @@ def can_go_back(now: Situation) -> str | None:
     if (refused := _can_bring_up(now)) or now.back:
         return refused
     if now.status.state is State.FAILED:
-        return "nothing to go back to: no other preset was ready before; r starts this one again"
+        return "nothing to go back to: no other preset was ready before; r tries it again"
     return "nothing to go back to: nothing has failed"
 
 

@@ -20,12 +20,15 @@ _LABEL, _CELLS = 12, 40
 
 
 def history_lines(found: History, width: int) -> list[Line]:
-    """The newest boot first."""
+    """The newest boot first; above them what a reader would miss."""
+    from console.server.history import LEFT_OUT
+
+    left_out = wrapped(LEFT_OUT, width, "dim")
     if found.problem:
-        return wrapped(found.problem, width, "dim")
+        return [*wrapped(found.problem, width, "dim"), *left_out]
     if not found.boots:
-        return [line("nothing was recorded in this time", "dim")]
-    lines: list[Line] = []
+        return [line("nothing was recorded in this time", "dim"), *left_out]
+    lines: list[Line] = [*left_out, ()]
     for boot in found.boots:
         lines += [*_boot(boot, width), ()]
     return lines[:-1]
@@ -54,14 +57,12 @@ def _boot(found: BootHistory, width: int) -> Iterator[Line]:
             cells = min(_CELLS, max(8, width - _LABEL - 14))
             yield ((f"{label:<{_LABEL}}", "dim"), (f"{whole:>12}  ", ""), (spark(values, cells), "good"))
     for card in found.cards:
-        yield (
-            (f"card {card.card}      ", "dim"),
-            (
-                f"VRAM peak {units.gib(card.vram_peak_bytes)} · PCIe up to TX {units.rate(card.pcie_tx_bytes_per_s)} ",
-                "",
-            ),
-            (f"RX {units.rate(card.pcie_rx_bytes_per_s)} · {units.number(card.temp_max_c, 0, ' °C')}", ""),
+        text = (
+            f"VRAM peak {units.gib(card.vram_peak_bytes)} · PCIe up to TX {units.rate(card.pcie_tx_bytes_per_s)} "
+            f"RX {units.rate(card.pcie_rx_bytes_per_s)} · {units.number(card.temp_max_c, 0, ' °C')}"
         )
+        for i, row in enumerate(wrapped(text, width - _LABEL)):
+            yield ((f"{'' if i else f'card {card.card}':<{_LABEL}}", "dim"), *row)
 
 
 def _figures(found: BootHistory) -> Iterator[tuple[str, str, list[float | None]]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from console.errors import ConsoleError
+from console.server.status import ServerStatus, State
 from console.tui.messages import Ended
 from console.tui.pollers import in_thread
 from console.tui.screens.modal import Trouble
@@ -26,6 +27,8 @@ class Jobs:
     def __init__(self, app: ConsoleApp) -> None:
         self._app = app
         self._newest = 0
+        self._before = ServerStatus()
+        """As the server was when the newest job began."""
 
     def begin(self, title: str, job: Job, **what: object) -> None:
         """Do it from now on; its progress stands on the notice line, its error comes in a box.
@@ -36,6 +39,7 @@ class Jobs:
             what: more that is known while it lasts (`draining`, `raising`, `coming`).
         """
         self._newest += 1
+        self._before = self._app.situation.status
         self._app.know(**{"acting": title, "draining": False, "raising": "", "coming": "", **what})
         self._app.run_worker(self._do(self._newest, title, job), name=title, group="action", exit_on_error=False)
 
@@ -55,10 +59,21 @@ class Jobs:
         """One has ended; of one that was broken off nothing is told."""
         if event.job != self._newest:
             return
-        self._app.know(acting=None, draining=False, raising="", coming="")
-        self._app.dashboard.tell_note("action", "")
-        # Also takes back what was told of the job while it lasted.
-        self._app.tell(event.outcome or "", _OUTCOME_S)
+        self._rest(event.outcome or "")
         # A start that found its port taken leaves a diagnosis, which stands in place of the figures.
         if event.error is not None and not hasattr(event.error, "diagnosis"):
             self._app.push_screen(Trouble(event.title, event.error))
+
+    def see(self, status: ServerStatus) -> None:
+        """A server that was to be brought up and is ready needs nobody's patience any more."""
+        now, before = self._app.situation, self._before
+        if now.raising != "server" or status.state is not State.READY or status.preset != now.coming:
+            return
+        if before.state is not State.READY or before.pid != status.pid:
+            self._rest("")
+
+    def _rest(self, outcome: str) -> None:
+        """Nothing is being done; also takes back what was told of the job while it lasted."""
+        self._app.know(acting=None, draining=False, raising="", coming="")
+        self._app.dashboard.tell_note("action", "")
+        self._app.tell(outcome, _OUTCOME_S)

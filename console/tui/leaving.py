@@ -1,4 +1,4 @@
-"""Ways out that nobody asked for: SIGTERM, SIGHUP, a terminal that is gone. The terminal is restored, nothing spins."""
+"""Ways out that nobody asked for: a signal, a terminal that is gone. The terminal is restored, nothing spins."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class Leaving:
         if self._app.is_headless:
             return
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        # SIGINT is somebody's `kill`: the keys that send signals come as keys.
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
             loop.add_signal_handler(number, self._leave, number)
         self._app.set_interval(_LOOK_EVERY_S, self._look)
 
@@ -59,7 +60,15 @@ def _leave_at_once(code: int) -> None:
         if sys.__stdout__ is not None:
             os.set_blocking(sys.__stdout__.fileno(), False)
             os.write(sys.__stdout__.fileno(), _RESTORE)
+    die_of_quit(code)
     os._exit(code)
+
+
+def die_of_quit(code: int) -> None:
+    """Whoever sent SIGQUIT wants the process to die of it, with a core where the system keeps one."""
+    if code == 128 + signal.SIGQUIT:
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGQUIT)
 
 
 def someone_continues_us() -> bool:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from console.tui.app import ConsoleApp
     from console.tui.widgets.lines import Line
 
+_ASIDE = 34
+"""Cells of a page's rule that its title leaves to what stands at the right."""
 _DAY_S = 86_400.0
 _HISTORY_S = 7 * _DAY_S
 Titled = tuple[str, Sequence["Line"]]
@@ -45,9 +47,16 @@ def log(app: ConsoleApp) -> Page:
 
     def content(width: int) -> Titled:
         lower = app.dashboard.lower
-        return f"log {lower.log_path or ''}", [row for text in lower.log_text for row in rows(text, width)]
+        return f"log {_end(lower.log_path or '', width - _ASIDE)}", [
+            row for text in lower.log_text for row in rows(text, width)
+        ]
 
     return Pager("log", content, follow=True, simulated=app.simulated)
+
+
+def _end(path: str, room: int) -> str:
+    """A path cut at its beginning: the file's name tells which one it is."""
+    return path if len(path) <= room else f"…{path[-max(1, room - 1) :]}"
 
 
 def details(app: ConsoleApp) -> Page:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from console.presets import Catalog, Preset
 
 
+_NUMBERED = 9
+"""There is no key for a tenth."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One line of the list: a preset, or a file that holds none."""
@@ -46,16 +50,16 @@ def _first(count: int, selected: int, room: int) -> int:
 
 
 def beyond(count: int, selected: int, height: int) -> str:
-    """How many entries are above and below those in view; empty when all are."""
-    if count <= height:
-        return ""
-    above = _first(count, selected, height)
+    """How entries without a number are reached, and how many are above and below those in view; empty without any."""
+    how = "1-9 or ↑↓" if count > _NUMBERED else ""
+    above = _first(count, selected, height) if count > height else 0
     below = count - height - above
-    return " ".join(word for word in (f"↑{above}" if above else "", f"↓{below}" if below else "") if word)
+    out = " ".join(word for word in (f"↑{above}" if above else "", f"↓{below}" if below > 0 else "") if word)
+    return " · ".join(word for word in (how, out) if word)
 
 
 def _row(i: int, entry: Entry, chosen: bool, status: ServerStatus, width: int) -> Line:
-    number = str(i + 1) if i < 9 else " "
+    number = str(i + 1) if i < _NUMBERED else " "
     runs = entry.name == status.preset and entry.preset is not None
     mark = SYMBOLS[status.state] if runs else "✖" if entry.error else " "
     tone = "chosen" if chosen else "bad" if entry.error else ""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from console.tui.app import ConsoleApp
 from console.tui.driver import ThriftyDriver
 from console.tui.farewell import farewell
+from console.tui.leaving import die_of_quit
 
 if TYPE_CHECKING:
     from console.tui.services import Services
@@ -18,7 +19,8 @@ def run(services: Services) -> int:
     """Run the console until its user leaves; what goes on without it is said on the way out.
 
     Returns:
-        0 after a quit, 128 + the signal after one that ends programs, 1 after a fault of the console itself.
+        0 after a quit, 128 + the signal after one that ends programs, 1 after a fault of the console itself. SIGQUIT
+        does not return: the process dies of it.
     """
     app = ConsoleApp(services)
     ThriftyDriver.only_ascii = services.config.wants_ascii
@@ -26,5 +28,6 @@ def run(services: Services) -> int:
     with suppress(OSError):
         for text in farewell(app.situation):
             print(text, file=sys.stderr)
+    die_of_quit(code or 0)
     # Every way out of ours gives a code; without one Textual gave up.
     return 1 if code is None else code

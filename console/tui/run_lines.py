@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from console import hints, units
 from console.tui.figures import coarse
 from console.tui.interval_lines import interval_lines
+from console.tui.measure_lines import HEAD, measure_lines
 from console.tui.stories import about, progress_bar, wrapped
 from console.tui.widgets.lines import Line, line
 
 if TYPE_CHECKING:
     from console.lab.plan import Plan
-    from console.lab.results import Metric
-    from console.lab.stats import Comparison
     from console.lab.view import RunView
 
 _WORDS = {
@@ -25,18 +24,8 @@ _WORDS = {
     "interrupted": ("◌", "warn"),
 }
 _NO_WORD = ("✖", "bad")
-_VERDICTS = {
-    "better": ("▲ better", "good"),
-    "worse": ("▼ worse", "bad"),
-    "equivalent": ("= same", ""),
-    "undecided": ("? open", "dim"),
-}
 _BAR = 30
 _SOON_S = 3.0
-_NAME, _VALUE, _CHANGE, _SPAN = 22, 9, 9, 17
-_NARROW_CHANGE, _NARROW_SPAN = 8, 16
-_WHOLE = _NAME + 2 * _VALUE + _CHANGE + _SPAN + 9
-"""In fewer cells the medians go: the interval and what it shows are the evidence."""
 
 
 def title(run: RunView | None) -> str:
@@ -56,7 +45,7 @@ def listed(run: RunView, width: int, *, chosen: bool) -> Line:
     stamp = run.id.partition(".")[0]
     when = f"{stamp[4:6]}-{stamp[6:8]} {stamp[9:11]}:{stamp[11:13]}" if stamp[:8].isdigit() else run.id
     said = f"{run.progress * 100:.0f} %" if run.state == "running" else ""
-    preset = units.clip(run.preset, max(10, width - 46))
+    preset = units.clip(run.preset, max(7, width - (51 if run.simulated else 40)))
     return (
         ("▸ " if chosen else "  ", "strong"),
         (f"{when:<12} {kind:<8} ", "chosen" if chosen else ""),
@@ -86,24 +75,39 @@ def news(run: RunView) -> str:
     return f"the A/B run of {run.preset or run.id} has ended: {_word(run)}; v shows it"
 
 
-def run_lines(run: RunView, width: int) -> list[Line]:
-    """The run, most important first, so that a short panel shows what matters."""
-    head = _live(run, width) if run.state == "running" and run.verdict is None else _ended(run, width)
-    return [*head, *_recomputed(run, width), *_measures(run, narrow=width < _WHOLE)]
+def run_lines(run: RunView, width: int, *, whole: bool = False) -> list[Line]:
+    """The run, most important first, so that a short panel shows what matters.
+
+    Args:
+        run: the run.
+        width: in cells.
+        whole: all of it follows, so nothing needs to lead there.
+    """
+    head = _live(run, width) if run.state == "running" and run.verdict is None else _ended(run, width, whole=whole)
+    return [*head, *_recomputed(run, width), *measure_lines(run, width)]
+
+
+def fitting(lines: Sequence[Line], height: int) -> Sequence[Line]:
+    """The part of a run's lines that fits; a table of which no row would be left goes with its head."""
+    shown = lines[:height]
+    cut = len(shown) < len(lines)
+    return shown[:-1] if cut and shown and any(HEAD in text for text, _ in shown[-1]) else shown
 
 
 def full(run: RunView, width: int) -> list[Line]:
     """The run with nothing left out."""
 
     def listed(title: str, texts: Sequence[str], tone: str = "") -> list[Line]:
-        rows = [row for text in texts for row in wrapped(f"· {text}", width, tone, indent="  ")]
+        # Reports mark words with asterisks; here they would be read as such.
+        rows = [row for text in texts for row in wrapped(f"· {text.replace('*', '')}", width, tone, indent="  ")]
         return [(), line(title, "title"), *rows] if rows else []
 
     differs = ", ".join(run.differs) or "nothing"
-    about = f"run {run.id} · {run.size}, {run.rounds} rounds · differs in {differs}"
+    about = f"run {run.id} · {run.size}, {rounds(run.rounds)} · differs in {differs}"
     return [
-        *run_lines(run, width),
+        *run_lines(run, width, whole=True),
         *_pictured(run, width),
+        *listed("what the arms change", _changes(run)),
         *listed("reasons", run.verdict.why if run.verdict else ()),
         *listed("what the words mean", _meanings(run), "dim"),
         *listed("to know", run.warnings, "dim"),
@@ -118,17 +122,37 @@ def _pictured(run: RunView, width: int) -> list[Line]:
     return [(), *pictures] if pictures else []
 
 
+def _changes(run: RunView) -> list[str]:
+    """Which arm the preset runs, and each arm from what to what."""
+    own = [f"{run.own_arm} is what {run.preset} itself runs"] if run.own_arm else []
+    return [*own, *run.changes]
+
+
+def rounds(count: int) -> str:
+    """`1 round`, `3 rounds`."""
+    return f"{count} round{'' if count == 1 else 's'}"
+
+
 def plan_text(plan: Plan) -> list[str]:
     """A plan as the sentences of a question."""
-    arms = " · ".join(arm.name for arm in plan.arms)
-    keys = ", ".join(plan.differs) or "nothing, on purpose"
-    lines = [
-        f"{plan.base.name}: arms {arms}; they differ in {keys}.",
-        f"{plan.rounds} rounds, {len(plan.order)} starts of the server ({' '.join(plan.order)}), size {plan.size}: "
+    from console.lab.difference import arm_texts
+    from console.lab.own_arm import own_arm, settings
+
+    own = own_arm(plan)
+    arms = " · ".join(f"{arm.name} (the preset's own)" if arm.name == own else arm.name for arm in plan.arms)
+    changes, starts, requests = arm_texts(plan), len(plan.order), plan.requests
+    # What each changes stands below.
+    keys = "" if changes else f"; they differ in {', '.join(plan.differs) or 'nothing, on purpose'}"
+    return [
+        f"{plan.base.name}: arms {arms}{keys}.",
+        *([f"None of them is what it runs itself: {settings(plan)}."] if own is None and changes else []),
+        *(f"{text}." for text in changes),
+        f"{plan.rounds_text}, {starts} starts of the server ({' '.join(plan.order)}), size {plan.size}: "
         f"about {about(plan.estimate_s)}.",
-        f"{plan.requests} requests a start, {plan.requests * len(plan.order)} in all: {', '.join(plan.workloads)}.",
+        f"{requests} request{'' if requests == 1 else 's'} a start, {requests * starts} in all: "
+        f"{', '.join(plan.workloads)}.",
+        *(f"{note}." for note in plan.notes),
     ]
-    return [*lines, *(f"{note}." for note in plan.notes)]
 
 
 def _live(run: RunView, width: int) -> list[Line]:
@@ -161,11 +185,11 @@ def _boots(run: RunView) -> Line:
     return tuple(spans)
 
 
-def _ended(run: RunView, width: int) -> list[Line]:
-    whole = run.state in ("done", "running") and run.verdict is not None
+def _ended(run: RunView, width: int, *, whole: bool) -> list[Line]:
+    measured = run.state in ("done", "running") and run.verdict is not None
     word = _word(run)
     mark, tone = _WORDS.get(word, _NO_WORD)
-    said = run.verdict.sentence if run.verdict and whole else run.problem or "it did not come to its end"
+    said = run.verdict.sentence if run.verdict and measured else run.problem or "it did not come to its end"
     text = said if said.startswith(word) else f"{word}: {said}"
     first, *rest = wrapped(f"{mark} {text}", width - 1, indent="  ")
     lines: list[Line] = [((mark, tone), (first[0][0][len(mark) :], "strong"))]
@@ -174,10 +198,10 @@ def _ended(run: RunView, width: int) -> list[Line]:
         lines.append((("now   ", "dim"), (run.step, "")))
     elif arm := winner(run):
         offer: Line = (("o", "strong"), (f" writes arm {arm} as a new preset   ", ""))
-        lines.append((*offer, ("v", "strong"), (" all of the run", "dim")))
+        lines.append(offer if whole else (*offer, ("v", "strong"), (" all of the run", "dim")))
     elif run.resumable:
         lines += [line(hints.told(f"`qwen-console ab resume {run.id}` goes on with it"), "dim"), _boots(run)]
-    elif run.order and (not whole or any(not boot.valid for boot in run.boots)):
+    elif run.order and (not measured or any(not boot.valid for boot in run.boots)):
         lines.append(_boots(run))
     return lines
 
@@ -217,69 +241,3 @@ def _recomputed(run: RunView, width: int) -> list[Line]:
         return []
     text = "warm above cold: under MTP vLLM computes the last cached block again in every warm turn"
     return wrapped(text, width - 1, "dim")
-
-
-def _measures(run: RunView, *, narrow: bool) -> Iterator[Line]:
-    if not run.metrics:
-        return
-    if any(pair.rounds == 1 for metric in run.metrics.values() for pair in metric.compare):
-        from console.lab.words import ONE_ROUND
-
-        yield line(ONE_ROUND, "warn")
-    two = len(run.arms) == 2
-    columns = () if narrow else run.arms if two else ("median",)
-    heads = "".join(f"{name[: _VALUE - 1]:>{_VALUE}}" for name in columns)
-    change = "change" if two else f"vs {run.arms[0]}"[: _CHANGE - 1] if run.arms else ""
-    wide, span = (_NARROW_CHANGE, _NARROW_SPAN) if narrow else (_CHANGE, _SPAN)
-    name = "" if two else "measure, arm"
-    yield line(f"{name:<{_NAME if two else _NAME + _VALUE}}{heads}{change:>{wide}}{'95 % interval':>{span}}", "dim")
-    for metric in sorted(run.metrics.values(), key=lambda m: not _judged(m.name)):
-        for pair in metric.compare:
-            yield _pair(metric, pair, two=two, narrow=narrow)
-
-
-def _judged(name: str) -> bool:
-    # Imported here: the lab is not loaded before there is a run to show.
-    from console.lab.measures import MEASURES
-
-    return name not in MEASURES or MEASURES[name].judged
-
-
-def _short(name: str) -> str:
-    """A measure's name with its unit in fewer letters: the column is narrow at 80 cells."""
-    return name.replace("output_tokens_per_s", "tok/s").replace("tokens_per_s", "tok/s")
-
-
-def _value(name: str, number: float | None) -> str:
-    from console.lab.markdown import value
-
-    return value(name, number)
-
-
-def _median(metric: Metric, arm: str) -> str:
-    """An arm's median; the unit stands in the measure's name or is the usual one of a latency."""
-    number = metric.arms[arm].median if arm in metric.arms else None
-    return f"{_value(metric.name, number).removesuffix(' tok/s'):>{_VALUE}}"
-
-
-def _signed(ratio: float) -> str:
-    """A ratio as a signed change without its unit."""
-    return units.change(ratio).removesuffix(" %")
-
-
-def _pair(metric: Metric, pair: Comparison, *, two: bool, narrow: bool) -> Line:
-    name = f"{_short(metric.name):<{_NAME}}" if two else f"{_short(metric.name):<{_NAME}}{pair.arm:<{_VALUE}}"
-    columns = () if narrow else (pair.against, pair.arm) if two else (pair.arm,)
-    medians = "".join(_median(metric, arm) for arm in columns)
-    wide, room = (_NARROW_CHANGE, _NARROW_SPAN) if narrow else (_CHANGE, _SPAN)
-    span = "" if pair.lo is None or pair.hi is None else f"[{_signed(pair.lo)}, {_signed(pair.hi)}]"
-    word, tone = _VERDICTS.get(pair.verdict, (pair.verdict, "")) if pair.ratio is not None else ("", "")
-    judged = _judged(metric.name)
-    change = units.change(pair.ratio)
-    return (
-        (name, "" if judged else "dim"),
-        (medians, "" if judged else "dim"),
-        (f"{change:>{wide}}", tone if judged else "dim"),
-        (f"{span:>{room}}", "dim"),
-        (f"  {word if two or not narrow else word[:1]}" if judged else "", tone),
-    )

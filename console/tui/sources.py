@@ -8,6 +8,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +28,7 @@ from console.tui.messages import (
     StatusSeen,
 )
 from console.tui.runs import Runs, size_of
+from console.tui.silences import OLD_S
 
 if TYPE_CHECKING:
     from console.endpoint import Endpoint
@@ -41,7 +44,12 @@ if TYPE_CHECKING:
 
 SERVING = (State.READY, State.STALLED, State.FOREIGN)
 LOG_LINES = 2000
-_LOG_START_BYTES = 128_000
+_LOG_BACK_BYTES = (128_000, 1_000_000, 8_000_000)
+"""How far back the end of a log is looked for: an idle server writes hours of nothing but our own looks at it."""
+_LOG_ENOUGH = 100
+"""Lines to show are looked for until there are so many."""
+_CLOSE_S = 1.0
+_ABSENT = "The simulated cards come with the simulated server: {}."
 _LOG_BEHIND_BYTES = 1_000_000
 """Farther behind than this the log is not read through: only its end is seen anyway."""
 
@@ -59,6 +67,7 @@ class Sources:
         self._cards: GpuSource | None = None
         self._cards_of: str | None = None
         self._report: GpuReport | None = None
+        self._report_at = 0.0
         self._feed: Feed | None = None
         self._feed_of: tuple[str | None, int | None] | None = None
         self._reading: Reading | None = None
@@ -103,17 +112,21 @@ class Sources:
             return None
         url = self._status.url if self._services.demo and self._status.pid is not None else None
         if self._services.demo and url is None:
-            coming = self._status.state is State.STARTING
-            fix = "it is starting." if coming else "start a preset."
-            sentence = f"The simulated cards come with the simulated server: {fix}"
-            self._report = GpuReport(time.monotonic(), problem=sentence)
-            return CardsSeen(self._report)
+            fix = "it is starting" if self._status.state is State.STARTING else "start a preset"
+            self._keep(absent := GpuReport(time.monotonic(), problem=_ABSENT.format(fix)))
+            return CardsSeen(absent)
         if self._cards is None or self._cards_of != url:
             if self._cards is not None:
                 self._cards.close()
             self._cards, self._cards_of = self._services.open_gpus(), url
-        self._report = self._cards.read()
-        return CardsSeen(self._report)
+        report = self._cards.read()
+        if report.problem and self._services.demo and self._status.state is State.STARTING:
+            report = replace(report, problem=_ABSENT.format("it is starting"))
+        self._keep(report)
+        return CardsSeen(report)
+
+    def _keep(self, report: GpuReport) -> None:
+        self._report, self._report_at = report, time.monotonic()
 
     def reading(self) -> Message | None:
         """`/metrics` over the window; when the server is gone, that there is nothing to read, once."""
@@ -179,7 +192,9 @@ class Sources:
         report, services = self._report, self._services
         # A server elsewhere has others; simulated ones go when their server goes, which is no fault.
         gone = services.demo and report is not None and report.problem is not None
-        return None if services.watched is not None or gone else report
+        # A driver that hangs tells nothing: what it told before is no measurement of this second.
+        silent = time.monotonic() - self._report_at > OLD_S
+        return None if services.watched is not None or gone or silent else report
 
     def whole_cards(self) -> WholeCards:
         """The newest look at the cards, and who the processes on them are."""
@@ -188,7 +203,8 @@ class Sources:
         report = self._report
         pids = {process.pid for card in (report.cards if report else ()) for process in card.processes or ()}
         commands = {pid: _command(pid) for pid in pids}
-        return WholeCards(report, commands, elsewhere=self._services.watched is not None)
+        age_s = time.monotonic() - self._report_at
+        return WholeCards(report, commands, elsewhere=self._services.watched is not None, age_s=age_s)
 
     def chain(self) -> tuple[Link, ...]:
         """What really runs, link by link; of a server that is not ours no log tells it."""
@@ -209,13 +225,12 @@ class Sources:
         fresh = path != self._log_path
         if fresh:
             self._log_path, self._log_lines = path, deque(maxlen=LOG_LINES)
-            self._log_offset = max(0, size_of(path) - _LOG_START_BYTES)
         if path is None:
             return LogSeen(None, ()) if fresh else None
-        behind = size_of(path) - self._log_offset
-        if behind > _LOG_BEHIND_BYTES:
-            self._log_offset += behind - _LOG_START_BYTES
-        lines, self._log_offset = follow(Path(path), self._log_offset)
+        if fresh or size_of(path) - self._log_offset > _LOG_BEHIND_BYTES:
+            lines, self._log_offset = _end_of(path)
+        else:
+            lines, self._log_offset = follow(Path(path), self._log_offset)
         if not lines and not fresh:
             return None
         secrets = self._services.server.secrets()
@@ -233,9 +248,40 @@ class Sources:
             self._errors = (self._errors[0] + count, last)
 
     def close(self) -> None:
-        """Let go of the driver."""
-        if self._cards is not None:
-            self._cards.close()
+        """Let go of the driver, as long as it answers: it must not hold up the way out."""
+        if self._cards is None:
+            return
+        cards = self._cards
+
+        def let_go() -> None:
+            with suppress(Exception):
+                cards.close()
+
+        closing = threading.Thread(target=let_go, daemon=True, name="cards-close")
+        closing.start()
+        closing.join(_CLOSE_S)
+
+
+def _end_of(path: str) -> tuple[list[str], int]:
+    """The last lines of a log, and the byte to go on from."""
+    from console.server.log import follow
+
+    found: list[str] = []
+    size = at = size_of(path)
+    for back in _LOG_BACK_BYTES:
+        begin = at = max(0, size - back)
+        found = []
+        while at < size:
+            lines, after = follow(Path(path), at)
+            if after == at:
+                break
+            found, at = found + lines, after
+        if begin:
+            # Cut in the middle, most likely.
+            del found[:1]
+        if not begin or sum(1 for _ in fold(found)) >= _LOG_ENOUGH:
+            break
+    return found, at
 
 
 def _command(pid: int) -> str:

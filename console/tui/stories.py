@@ -41,9 +41,9 @@ def start_aside(status: ServerStatus) -> str:
 
 def about(seconds: float) -> str:
     """An estimate, no finer than it is."""
-    if seconds < 60:
+    if seconds < 57.5:
         return f"{max(5, round(seconds / 5) * 5)} s"
-    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    return f"{max(1, round(seconds / 60))} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def too_small(size: tuple[int, int], least: tuple[int, int]) -> list[Line]:

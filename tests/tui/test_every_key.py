@@ -21,7 +21,7 @@ SHOWS = {
     "chunk": "Compare chunk budgets?",
     "aa": "Compare the same setting twice",
     "adopt": "no finished run advises",
-    "details": "< > older, newer run",
+    "details": "─ A/B runs ",
     "preset": "2 of 3 presets",
     "notices": "─ notices ",
     "trends": "hit rate to 100 %",

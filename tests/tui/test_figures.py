@@ -124,7 +124,7 @@ def test_an_empty_window_is_not_available_and_never_zero() -> None:
         (None, (0.25, 0.5), "250-500 ms"),
         (None, (0.0, 0.3), "<300 ms"),
         (None, (640.0, None), ">640.0 s"),
-        (None, (0.025, 2.5), "25.0ms-2.50s"),
+        (None, (0.025, 2.5), "0.025-2.50 s"),
         (None, None, "n/a"),
     ],
 )
@@ -194,3 +194,9 @@ def test_a_server_elsewhere_that_does_not_answer_is_unreachable_and_not_stopped(
 def test_a_name_drawn_twice_is_an_error() -> None:
     with pytest.raises(ValueError, match="drawn twice"):
         Drawing.of("{a } {a }")
+
+
+def test_what_does_not_fit_loses_whole_words() -> None:
+    place = Place(0, 0, 12, left=True, ruled=False)
+    assert place.fit("✖ failed · engine-crashed") == "✖ failed    "
+    assert place.fit("a-very-long-name") == "a-very-long…"

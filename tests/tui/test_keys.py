@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -10,7 +12,20 @@ from console.errors import ConsoleError
 from console.server.status import ServerStatus, State
 from console.tui.messages import ReadingSeen, StatusSeen
 from console.tui.screens.modal import Question, Trouble
-from tests.tui.fakes import BROKEN, BUSY, FAILED, PRESETS, READY, FakeServer, House, screen_text, settled, shows, until
+from tests.tui.fakes import (
+    BROKEN,
+    BUSY,
+    FAILED,
+    PRESETS,
+    READY,
+    STARTING,
+    FakeServer,
+    House,
+    screen_text,
+    settled,
+    shows,
+    until,
+)
 
 FIRST, SECOND, THIRD = (preset.name for preset in PRESETS)
 
@@ -97,6 +112,49 @@ async def test_x_stops_after_asking_and_shows_progress() -> None:
         await pilot.pause()
         assert "still at it" not in screen_text(app)
         assert house.server.calls == ["stop"]
+
+
+@dataclass
+class Lingering(FakeServer):
+    """A start that is ready before whoever follows it has done with it."""
+
+    def follow_start(self, timeout_s: float | None = None) -> Iterator[ServerStatus]:  # noqa: ARG002
+        self.calls.append("follow")
+        while self.now.state is not State.READY:
+            yield self.now
+            time.sleep(0.01)
+        self.hold.wait(30)
+        yield self.now
+
+
+async def test_a_server_that_is_ready_is_not_being_started_any_more() -> None:
+    server = Lingering(worked_last=PRESETS[1])
+    async with House(server).app().run_test() as pilot:
+        app = await settled(pilot)
+        server.now = replace(STARTING, preset=FIRST)
+        await pilot.press("enter")
+        await until(pilot, lambda: app.situation.acting is not None)
+        await pilot.press("r")
+        await shows(pilot, "still at it: starting")
+        server.now = READY
+        await shows(pilot, "● ready", "r restart")
+        assert app.situation.acting is None
+        assert "still at it" not in screen_text(app)
+        server.hold.set()
+
+
+async def test_the_old_life_of_a_preset_that_is_started_again_is_not_its_new_one() -> None:
+    server = FakeServer(READY, slow=True)
+    async with House(server).app().run_test() as pilot:
+        app = await settled(pilot)
+        await pilot.press("r", "y")
+        await until(pilot, lambda: server.calls == ["stop"])
+        app.dashboard.post_message(StatusSeen(READY))
+        await shows(pilot, "asked the keeper")
+        await pilot.pause()
+        assert app.situation.acting == f"restarting {FIRST}"
+        server.hold.set()
+        await until(pilot, lambda: app.situation.acting is None)
 
 
 async def test_requests_in_flight_can_be_waited_for_and_x_waits_no_longer() -> None:
@@ -261,7 +319,8 @@ async def test_the_selection_begins_on_the_preset_that_runs_and_goes_along_with_
     async with house.app().run_test() as pilot:
         app = await settled(pilot)
         # The presets may be read before the server is looked at.
-        app.dashboard.post_message(StatusSeen(replace(READY, preset=SECOND)))
+        house.server.now = replace(READY, preset=SECOND)
+        app.dashboard.post_message(StatusSeen(house.server.now))
         await until(pilot, lambda: app.situation.selected == SECOND)
         house.server.now = replace(READY, preset=THIRD)
         await until(pilot, lambda: app.situation.selected == THIRD)

@@ -37,7 +37,13 @@ async def test_the_question_tells_the_plan_and_what_is_started_is_what_was_shown
     async with house.app().run_test() as pilot:
         await settled(pilot)
         await pilot.press("m")
-        await shows(pilot, "arms off · on", "speculative-config", "4 starts of the server", "about")
+        await shows(
+            pilot,
+            "arms off (the preset's own) · on.",
+            "off → on: speculative-config",
+            "4 starts of the server",
+            "about",
+        )
         await pilot.press("y")
         await until(pilot, lambda: house.plans != [])
         assert house.plans[0] is plan

@@ -47,7 +47,7 @@ def restored(console: Terminal) -> bool:
     return LEFT in after and b"\x1b[?25h" in after.rpartition(LEFT)[2] + after
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_restores_the_terminal(number: signal.Signals) -> None:
     with terminal() as console:
         console.shows("ready", "2x RTX 5060 Ti")
@@ -56,6 +56,21 @@ def test_a_signal_restores_the_terminal(number: signal.Signals) -> None:
         console.read()
         assert restored(console)
         assert console.code == 128 + number
+        assert "keeps running on http://127.0.0.1:8000" in console.output.decode()
+
+
+def test_whoever_sends_a_quit_gets_the_terminal_back_and_a_death_by_it(tmp_path: Path) -> None:
+    quiet = f"import os, resource; os.chdir({str(tmp_path)!r}); resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
+    with terminal("-P", "-c", quiet + SCRIPT) as console:
+        console.shows("ready", "2x RTX 5060 Ti")
+        modes = termios.tcgetattr(console.master)[3]
+        console.send(signal.SIGQUIT)
+        console.until(console.ended)
+        console.read()
+        assert restored(console)
+        assert console.code == -signal.SIGQUIT
+        assert not modes & termios.ICANON
+        assert termios.tcgetattr(console.master)[3] & termios.ICANON
         assert "keeps running on http://127.0.0.1:8000" in console.output.decode()
 
 
@@ -154,8 +169,14 @@ def test_a_console_that_is_stopped_and_continued_paints_again(key: bytes) -> Non
         console.until(lambda: _state(pid) == "T")
         console.read()
         assert "hit rate" not in console.glass.text
+        # Meant for the shell, not for the console: it must not quit as soon as it goes on.
+        console.type(b"q")
         os.kill(pid, signal.SIGCONT)
         console.shows("hit rate", "ready")
+        console.type(b"?")
+        console.shows("previous preset")
+        console.type(b"?")
+        console.shows("hit rate")
         console.type(b"q")
         console.until(console.ended)
 

@@ -11,6 +11,7 @@ import pytest
 
 from console.gpu.sample import CardPair, GpuProcess, GpuReport
 from console.lab.view import read_run
+from console.server.history import LEFT_OUT, History
 from console.server.minutes import Boot, CardMinute, Minute, Store, history_path
 from console.tui.card_lines import WholeCards, card_lines
 from console.tui.chain_lines import around, chain_lines
@@ -18,7 +19,7 @@ from console.tui.history_lines import history_lines
 from console.tui.interval_lines import interval_lines
 from console.tui.messages import ReadingSeen
 from console.tui.screens.explain import Explain
-from console.tui.screens.pager import Pager
+from console.tui.screens.pager import Page, Pager
 from console.tui.sparks import spark
 from tests.tui.fakes import (
     BROKEN,
@@ -138,6 +139,7 @@ async def test_h_shows_what_was_recorded(size: tuple[int, int], recorded: Path) 
         await settled(pilot)
         await pilot.press("h")
         text = await shows(pilot, "one-preset SIMULATED", "120 requests", "90.0 %", "VRAM peak 14.00 GiB", "▃▄", "▇█")
+        assert LEFT_OUT in text
         assert {len(row) for row in text.split("\n")} == {size[0]}
 
 
@@ -149,10 +151,8 @@ async def test_h_without_a_record_says_how_one_comes() -> None:
 
 
 def test_a_torn_record_is_a_sentence() -> None:
-    from console.server.history import History
-
-    assert texts(history_lines(History(problem="it cannot be read"), 78)) == ["it cannot be read"]
-    assert texts(history_lines(History(), 78)) == ["nothing was recorded in this time"]
+    assert texts(history_lines(History(problem="it cannot be read"), 78)) == ["it cannot be read", LEFT_OUT]
+    assert texts(history_lines(History(), 78)) == ["nothing was recorded in this time", LEFT_OUT]
 
 
 PAGES = {"l": "log", "e": "chain", "g": "cards", "n": "notices", "?": "help", "v": "details"}
@@ -277,3 +277,48 @@ def test_a_proof_is_cut_around_what_it_proves() -> None:
     assert len(around(proof, "fp8", 40)) == 40
     assert around(proof, "not in it", 20) == f"{proof[:19]}…"
     assert around("short", "x", 20) == "short"
+
+
+async def test_the_footer_of_a_page_offers_only_what_would_be_done() -> None:
+    async with House(FakeServer(READY)).app().run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        await shows(pilot, "● ready")
+        for key, never in (("v", ("o adopt", "x stop run", "< >")), ("d", ("enter start", "enter switch"))):
+            await pilot.press(key)
+            text = await shows(pilot, "esc back")
+            assert not [word for word in never if word in text.split("\n")[-1]], key
+        await shows(pilot, "1 of 3 presets")
+        await pilot.press(">")
+        await shows(pilot, "2 of 3 presets", "enter switch")
+        for key in ("e", "g", "h", "n"):
+            await pilot.press(key)
+            assert "! error" not in (await shows(pilot, "esc back"))
+        await pilot.press("l")
+        await shows(pilot, "─ log", "! error")
+
+
+async def test_a_page_never_loses_that_it_is_simulated() -> None:
+    house = House(FakeServer(READY), demo=True)
+    async with house.app().run_test(size=(60, 15)) as pilot:
+        await settled(pilot)
+        for key in ("d", "l", "v", "e", "g", "h", "n", "t", "?"):
+            await pilot.press(key)
+            await until(pilot, lambda: "SIMULATED" in screen_text(pilot.app).split("\n")[0])
+            assert isinstance(pilot.app.screen, Page)
+
+
+def test_a_command_of_a_process_is_wrapped_not_cut_at_the_edge() -> None:
+    command = (
+        "/opt/vllm/bin/python -P -m vllm.entrypoints.cli.main serve unsloth/Qwen3.8-27B-NVFP4 " + "--a-flag 1 " * 30
+    )
+    rows = texts(card_lines(WholeCards(WHOLE, {4711: command}), 78))
+    at = next(i for i, row in enumerate(rows) if row.endswith("pid 4711"))
+    assert rows[at + 1].split() == ["/opt/vllm/bin/python", "-P", "-m", "vllm.entrypoints.cli.main"]
+    assert rows[at + 2].endswith("…")
+    assert max(map(len, rows)) <= 78
+
+
+def test_the_proof_of_a_value_without_a_word_is_found_by_the_links_name() -> None:
+    proof = "non-default args: {'model_tag': 'm', 'port': 1, 'served_model_name': ['x'], 'tensor_parallel_size': 2}"
+    assert "'tensor_parallel_size': 2" in around(proof, "TP 2, PP 1\nparallel", 44)
+    assert around(proof, "TP 2, PP 1", 20).startswith("non-default")

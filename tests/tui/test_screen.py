@@ -119,7 +119,7 @@ async def test_busy_shows_every_figure_with_its_n_and_window(size: tuple[int, in
             "30 s",
         ]
         texts += ["10.2 ms", "41.2 %", "34.2 tok/s", "1,402 tok/s", "81.2 %", "2.62", "1,021", "91.2 %  72.0 %  55.1 %"]
-        text = await shows(pilot, *texts, "15 s ago", "8.32 s", "2m, 2 req")
+        text = await shows(pilot, *texts, "15 s ago", "8.32 s", "2 min, n 2")
         for label in ("TTFT", "ITL", "TPOT", "queue", "prefix cache", "scheduler", "throughput", "MTP", "life"):
             assert label in text
         whole_width(text, size)
@@ -271,3 +271,10 @@ async def test_a_server_elsewhere_is_watched() -> None:
         app_of(pilot).dashboard.post_message(StatusSeen(status))
         await pilot.press("x")
         await shows(pilot, "watched, never touched")
+
+
+async def test_why_no_card_is_there_is_read_whole() -> None:
+    why = "No NVIDIA driver on this machine (libnvidia-ml.so.1 is missing): install the driver to see cards."
+    async with House(FakeServer(READY), cards=GpuReport(0.0, problem=why)).app().run_test(size=(80, 24)) as pilot:
+        text = await shows(pilot, "install the")
+        assert why in " ".join(row.strip() for row in text.split("\n"))

@@ -14,7 +14,7 @@ from console.paths import Paths
 from console.server.run_lock import hold_run_lock
 from console.server.status import ServerStatus, State
 from console.tui.app import ConsoleApp
-from console.tui.messages import CardsSeen, LogSeen, ReadingLost, ReadingSeen, RunSeen
+from console.tui.messages import CardsSeen, LogSeen, NoticesSeen, ReadingLost, ReadingSeen, RunSeen
 from console.tui.sources import Sources
 from tests.tui.fakes import READY, STARTING, FakeServer, House, screen_text, settled, shows, until
 from tests.unit.lab_runs import make_run, whole_run
@@ -206,6 +206,18 @@ def test_cards_are_opened_once_and_closed_at_the_end() -> None:
     assert opened == ["opened", "closed"]
 
 
+def test_what_a_silent_driver_told_before_is_no_figure_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = sources(FakeServer(READY))
+    found.cards()
+    seen = found.notices()
+    assert isinstance(seen, NoticesSeen)
+    assert seen.look.cards is not None
+    monkeypatch.setattr("console.tui.sources.OLD_S", -1.0)
+    seen = found.notices()
+    assert isinstance(seen, NoticesSeen)
+    assert seen.look.cards is None
+
+
 def test_a_server_that_starts_is_not_read() -> None:
     endpoint = FakeEndpoint(real_pages())
     found = sources(FakeServer(replace(READY, state=State.STARTING), endpoint_now=endpoint))
@@ -242,3 +254,34 @@ async def test_that_a_run_has_ended_meanwhile_is_told_once(told: bool) -> None:
         assert (made.paths.state / "run-shown").read_text().strip() == made.folder.name
         await pilot.press("v", "v")
         await until(pilot, lambda: "has ended: adopt" not in screen_text(pilot.app))
+
+
+def test_a_log_that_an_idle_server_filled_with_our_own_looks_is_looked_through_for_what_it_says(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    look = 'INFO:     127.0.0.1:1 - "GET /metrics HTTP/1.1" 200 OK\n'
+    said = "".join(f"line {i}\n" for i in range(300))
+    log.write_text(said + look * (400_000 // len(look)))
+    found = sources(FakeServer(replace(READY, log=str(log))))
+    seen = found.log()
+    assert isinstance(seen, LogSeen)
+    assert seen.lines == tuple(said.splitlines())
+    with log.open("a") as file:
+        file.write("more\n")
+    seen = found.log()
+    assert isinstance(seen, LogSeen)
+    assert seen.lines[-1] == "more"
+
+
+def test_a_long_log_does_not_begin_in_the_middle_of_a_line(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    log.write_text("".join(f"{i:06d} and the rest of this line\n" for i in range(20_000)))
+    seen = sources(FakeServer(replace(READY, log=str(log)))).log()
+    assert isinstance(seen, LogSeen)
+    assert all(len(line) == len(seen.lines[-1]) for line in seen.lines)
+
+
+async def test_where_no_log_is_known_nothing_wrong_is_said_of_it() -> None:
+    elsewhere = replace(READY, state=State.FOREIGN, preset=None, log=None)
+    async with House(FakeServer(elsewhere)).app().run_test(size=(80, 24)) as pilot:
+        text = await shows(pilot, "not started here: no log")
+        assert "no server has run yet" not in text

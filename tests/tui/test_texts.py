@@ -9,12 +9,12 @@ import pytest
 from console.lab.view import RunView, read_run
 from console.paths import Paths
 from console.server.status import Phase, ServerStatus, State
-from console.tui import run_lines, stories
+from console.tui import preset_lines, run_lines, stories
 from console.tui.farewell import crash_report, farewell
 from console.tui.log_lines import fold, pretty
 from console.tui.situation import Situation
 from console.tui.widgets.lines import Line
-from tests.tui.fakes import DIAGNOSIS, READY
+from tests.tui.fakes import DIAGNOSIS, FAILED, PRESETS, READY, FakeServer, House, shows
 from tests.unit.lab_runs import CRASH, Speed, make_run, whole_run
 
 
@@ -104,11 +104,49 @@ def test_a_folder_that_cannot_be_read_is_a_failed_run() -> None:
 
 
 def test_a_plan_is_told_in_sentences() -> None:
-    plan = make_run("chunk", arms=["512", "2048"], rounds=2).plan
-    first, second, *_ = run_lines.plan_text(plan)
-    assert "512 · 2048" in first
-    assert "max-num-batched-tokens" in first
-    assert "4 starts of the server" in second
+    plan = make_run("chunk", arms=["512", "2048"], rounds=1).plan
+    first, change, amount, *_ = run_lines.plan_text(plan)
+    assert "512 · 2048 (the preset's own)" in first
+    assert change == "512 → 2048: max-num-batched-tokens: 512 → 2048."
+    assert amount.startswith("1 round, 2 starts of the server")
+    assert "differ" not in first
+    assert "they differ in nothing, on purpose" in run_lines.plan_text(make_run("aa", rounds=1).plan)[0]
+
+
+def test_a_plan_without_the_presets_own_setting_says_so() -> None:
+    plan = make_run("chunk", arms=["512", "1024"], rounds=1).plan
+    assert run_lines.plan_text(plan)[1] == "None of them is what it runs itself: max-num-batched-tokens 2048."
+
+
+def test_a_run_says_which_arm_is_the_presets_own_and_what_the_other_changes() -> None:
+    run = read_run(whole_run("mtp").folder)
+    head = next(line for line in texts(run) if "95 % interval" in line)
+    assert head.startswith("off: the preset's own")
+    told = "\n".join(text_of(line) for line in run_lines.full(run, 100))
+    assert "· off is what small itself runs" in told
+    assert "· off → on: speculative-config: not set → {" in told
+    assert "v all of the run" not in told
+    assert "3 rounds · differs" in told
+    three = read_run(make_run("chunk", arms=["512", "1024", "2048"], rounds=1).folder)
+    assert three.own_arm == "2048"
+
+
+def test_an_open_measure_says_what_it_is_just_short_of() -> None:
+    """The words rest on a wider interval than the one shown: a reader would take the table for wrong."""
+    run = read_run(whole_run("mtp").folder)
+    metric = run.metrics["agent.ttft_cold_s"]
+    (pair,) = metric.compare
+    near = replace(pair, verdict="undecided", short_of="worse", lo=1.002, hi=1.08, ratio=1.04)
+    run = replace(run, metrics={"agent.ttft_cold_s": replace(metric, compare=(near,))})
+    for width, mark in ((57, "?▼ short"), (78, "?▼ short"), (118, "? just short of worse")):
+        (row,) = (line for line in texts(run, width) if line.startswith("agent.ttft_cold_s"))
+        assert row.endswith(mark)
+        assert len(row) <= width
+    open_one = replace(near, short_of=None, more_rounds=3)
+    run = replace(run, metrics={"agent.ttft_cold_s": replace(metric, compare=(open_one,))})
+    assert any(line.endswith("? about 3 more rounds") for line in texts(run, 118))
+    assert any(line.endswith("? open") for line in texts(run, 78))
+    assert any(line.endswith("? open") for line in texts(replace(run, state="running", verdict=None), 118))
 
 
 def test_a_ladder_marks_what_is_passed_under_way_and_to_come() -> None:
@@ -169,3 +207,43 @@ def test_a_fault_of_the_console_is_three_lines_and_a_file() -> None:
     report = paths.state / "crash.log"
     assert "Traceback" in report.read_text()
     assert report.stat().st_mode & 0o077 == 0
+
+
+def test_presets_without_a_number_are_said_to_be_reached_otherwise() -> None:
+    assert preset_lines.beyond(9, 0, 9) == ""
+    assert preset_lines.beyond(9, 0, 5) == "↓4"
+    assert preset_lines.beyond(12, 0, 20) == "1-9 or ↑↓"
+    assert preset_lines.beyond(12, 6, 5) == "1-9 or ↑↓ · ↑4 ↓3"
+    found = [preset_lines.Entry(f"preset-{i}") for i in range(1, 13)]
+    rows = [text_of(row) for row in preset_lines.preset_lines(found, 0, READY, width=30, height=12)]
+    assert rows[8].startswith(" 9 preset-9")
+    assert rows[9].startswith("   preset-10")
+
+
+async def test_the_list_says_how_a_tenth_preset_is_reached() -> None:
+    many = tuple(replace(PRESETS[0], name=f"preset-{i}") for i in range(1, 13))
+    for size in ((80, 24), (60, 15), (120, 40)):
+        async with House(FakeServer(READY), presets=many).app().run_test(size=size) as pilot:
+            await shows(pilot, "─ presets ─", "1-9 or ↑↓")
+
+
+def test_a_table_without_rows_has_no_head() -> None:
+    lines = run_lines.run_lines(read_run(whole_run("mtp").folder), 76)
+    head = next(i for i, one in enumerate(lines) if "95 % interval" in text_of(one))
+    assert len(run_lines.fitting(lines, head + 1)) == head
+    assert len(run_lines.fitting(lines, head + 2)) == head + 2
+    assert run_lines.fitting(lines, 99) == lines
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(0.0, "5 s"), (52.0, "50 s"), (58.0, "1 min"), (95.0, "2 min")])
+def test_an_estimate_is_no_finer_than_it_is(seconds: float, said: str) -> None:
+    assert stories.about(seconds) == said
+
+
+async def test_a_note_longer_than_the_line_is_read_whole() -> None:
+    async with House(FakeServer(replace(FAILED, preset="one"))).app().run_test(size=(80, 24)) as pilot:
+        await shows(pilot, "✖ failed")
+        await pilot.press("b")
+        text = await shows(pilot, "nothing to go back to")
+        said = " ".join(row.strip(" ▸") for row in text.split("\n"))
+        assert "no other preset was ready before; r tries it again" in said

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
@@ -33,6 +32,7 @@ from console.tui.messages import (
 )
 from console.tui.screens.lower import Lower
 from console.tui.screens.story import Story
+from console.tui.silences import Silences
 from console.tui.ticking import Ticking
 from console.tui.widgets.cards import Cards
 from console.tui.widgets.footer import KeyLine
@@ -50,8 +50,7 @@ if TYPE_CHECKING:
 _SURE_S = 3.0
 """Figures younger than this are not called old: the next look may say that the server was stopped on purpose."""
 _FRAME_S = 1.0
-_OLD_S = 6.0
-"""A source silent for longer is stale: its figures are greyed."""
+_NOTE_ROWS = 3
 
 
 class Dashboard(Screen[None]):
@@ -88,7 +87,7 @@ class Dashboard(Screen[None]):
         """The figures on the screen."""
         self.report: GpuReport | None = None
         """The cards on the screen."""
-        self._heard: dict[str, float] = {}
+        self._silences = Silences()
         self._notes: dict[str, str] = {}
         self._ticking = Ticking()
         self.notices: tuple[Notice, ...] = ()
@@ -121,6 +120,7 @@ class Dashboard(Screen[None]):
         """What stands in place of the figures is wrapped anew once it has its size."""
         self._fit(event.size)
         self._tell_standing()
+        self._draw_note()
         self.call_after_refresh(self._tell_story)
 
     def _fit(self, size: Size) -> None:
@@ -161,8 +161,13 @@ class Dashboard(Screen[None]):
         if text:
             self._notes[source] = text
         if before != self._notes:
-            newest = list(self._notes.values())[-1:]
-            self._notice.show([((" ▸ ", "strong"), (text, "warn")) for text in newest])
+            self._draw_note()
+
+    def _draw_note(self) -> None:
+        newest = list(self._notes.values())[-1:]
+        rows = stories.wrapped(newest[0], self.app.size.width - 4, "warn") if newest else []
+        rows = preset_lines.cut(rows, _NOTE_ROWS)
+        self._notice.show([((" ▸ " if i == 0 else "   ", "strong"), *row) for i, row in enumerate(rows)])
 
     def explicable(self) -> list[tuple[Field, Explanation, bool]]:
         """The figures on the screen that can be explained, in reading order; whether each belongs to a card."""
@@ -234,7 +239,7 @@ class Dashboard(Screen[None]):
 
     def _hear(self, source: str, note: str = "") -> None:
         """A source has answered."""
-        self._heard[source] = time.monotonic()
+        self._silences.hear(source)
         self.tell_note(source, note)
 
     def paint(self) -> None:
@@ -271,13 +276,9 @@ class Dashboard(Screen[None]):
         self.tell_note("reading", f"{age}: {event.error.what} ({event.error.why})")
 
     def _look_at_the_clock(self) -> None:
-        """A source that hangs sends nothing: its silence is what tells."""
-        now = time.monotonic()
-        for source, part, what in (("status", self._header, "the server's state"), ("cards", self._cards, "the cards")):
-            silent = now - self._heard.get(source, now)
-            if silent > _OLD_S:
-                part.set_old(True)
-                self.tell_note(source, f"{what}: no answer for {figures.coarse(silent)}, what stands here is old")
+        for source, told in self._silences.look():
+            (self._cards if source == "cards" else self._header).set_old(True)
+            self.tell_note(source, told)
 
     # --- drawing
 

@@ -191,14 +191,23 @@ class Lower(Container):
     def _draw_run(self) -> None:
         panel, run = self._run_panel, self.run
         body = run_lines.run_lines(run, panel.body_width - 1) if run else run_lines.nothing()
-        panel.tell(run_lines.title(run), body, "" if self._roomy else "tab presets and log")
+        shown = run_lines.fitting(body, panel.body_height)
+        aside = ("v all" if len(shown) < len(body) else "", "" if self._roomy else "tab presets and log")
+        panel.tell(run_lines.title(run), shown, " · ".join(word for word in aside if word))
 
     def draw_log(self) -> None:
         """The end of the log."""
         panel = self._log_panel
         timed, rows = panel.body_width > _TIMED, max(1, panel.body_height)
         lines: list[Line] = [pretty(text, timed=timed) for text in self.log_text[-rows:]]
-        coming = "nothing written yet" if self._status.state in _TOLD_BY_LOG else "no server has run yet"
-        nothing: list[Line] = [((units.NA if self.log_path else coming, "dim"),)]
+        nothing: list[Line] = [((units.NA if self.log_path else _no_log(self._status), "dim"),)]
         aside = "tab graphs" if self._roomy else "tab A/B" if self.run else ""
         panel.tell("log", lines or nothing, aside)
+
+
+def _no_log(status: ServerStatus) -> str:
+    """Why there is no log to show."""
+    if status.state in _TOLD_BY_LOG:
+        return "nothing written yet"
+    ours = status.state is State.STOPPED and status.url is None
+    return "no server has run yet" if ours else "not started here: no log"

@@ -58,7 +58,11 @@ class Box(ModalScreen[T]):
 
     def tell_keys(self, hint: str = "") -> None:
         """The last line: keys and what they do, or why the one pressed does nothing."""
-        spans = [span for key, word in self._keys for span in ((key, "strong"), (f" {word}   ", "dim"))]
+        # Keys that do the same stand together.
+        keys: dict[str, str] = {}
+        for key, word in self._keys:
+            keys[word] = f"{keys[word]}/{key}" if word in keys else key
+        spans = [span for word, key in keys.items() for span in ((key, "strong"), (f" {word}   ", "dim"))]
         self.query_one("#box-keys", Lines).show([((hint, "warn"),), tuple(spans)])
 
     def action_close(self) -> None:

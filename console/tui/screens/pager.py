@@ -12,9 +12,10 @@ from textual.events import Resize
 from textual.screen import Screen
 from textual.widgets import Input
 
+from console import units
 from console.tui.commands import Bindings, bindings_of_pages
 from console.tui.search import found_in, is_error, marked, next_line, shifted
-from console.tui.widgets.footer import KeyLine
+from console.tui.widgets.footer import Key, KeyLine
 from console.tui.widgets.lines import Line
 from console.tui.widgets.panel import Panel
 
@@ -25,6 +26,8 @@ _FOUND_KEYS = (
     ("/", "find", True, 0),
 )
 _NOTE_S = 5.0
+_FRAME = 8
+"""Cells of a rule around its title and what stands at the right."""
 _FAR = 1_000_000
 _ASIDE = 20
 """Cells that a key moves long lines sideways."""
@@ -90,7 +93,7 @@ class Pager(Page):
         Binding("left", f"aside(-{_ASIDE})", show=False),
     ]
 
-    KEYS: ClassVar[tuple[tuple[str, str, bool, int], ...]] = (
+    KEYS: ClassVar[tuple[Key, ...]] = (
         ("esc", "back", True, 0),
         ("↑↓", "line", True, 4),
         ("pgup pgdn", "page", True, 1),
@@ -101,7 +104,7 @@ class Pager(Page):
         ("w", "write", True, 2),
         ("y", "copy", True, 2),
     )
-    """What stands in the footer."""
+    """What may stand in the footer."""
 
     def __init__(self, page: str, content: Content, *, follow: bool = False, simulated: bool) -> None:
         super().__init__(page)
@@ -131,7 +134,11 @@ class Pager(Page):
     def on_mount(self) -> None:
         """Nothing is looked for yet."""
         self._find.display = False
-        self._keys.tell(self.KEYS)
+        self._keys.tell(self.offered())
+
+    def offered(self) -> Sequence[Key]:
+        """The keys that make sense here and now; an error is looked for in a log."""
+        return [key for key in self.KEYS if self._follows or key[0] != "!"]
 
     def on_resize(self, _: Resize) -> None:
         """Wrapped anew."""
@@ -152,6 +159,8 @@ class Pager(Page):
             where = f"from column {self._left + 1} · {where}"
         words = (f"{sum(found_in(line, needle) for line in self._lines)} with {needle!r}" if needle else "", where)
         aside = " · ".join(word for word in (*words, "SIMULATED" if self._simulated else "") if word)
+        # What stands at the right says that figures are simulated: it is the title that gives way.
+        title = units.clip(title, max(8, panel.size.width - len(aside) - _FRAME))
         panel.tell(title, [marked(line, needle) for line in shown], aside)
 
     @property
@@ -211,7 +220,7 @@ class Pager(Page):
     def _end_typing(self) -> None:
         self._find.display = False
         self.set_focus(None)
-        self._keys.tell(_FOUND_KEYS if self._needle else self.KEYS)
+        self._keys.tell(_FOUND_KEYS if self._needle else self.offered())
         self.tell()
 
     async def action_found(self, by: int) -> None:

@@ -13,6 +13,7 @@ from console.tui.commands import Bindings, by_name
 from console.tui.preset_lines import Entry
 from console.tui.preset_page import Inspection, preset_page
 from console.tui.screens.live import LivePage
+from console.tui.widgets.footer import Key
 from console.tui.widgets.lines import Line
 
 if TYPE_CHECKING:
@@ -65,6 +66,14 @@ class PresetsPage(LivePage[Inspection]):
     def _page(self, found: Inspection, width: int) -> Sequence[Line]:
         return preset_page(found, width)
 
+    def offered(self) -> Sequence[Key]:
+        """What `enter` would come to, if anything."""
+        now = self._shows.situation
+        word = "switch" if now.alive else "start"
+        keys = [(key, word if key == "enter" else what, yes, rank) for key, what, yes, rank in self.KEYS]
+        refused = {"enter": by_name("start").guard(now) is not None, "< >": len(self._entries) < 2}
+        return [key for key in keys if not refused.get(key[0])]
+
     def action_other(self, by: int) -> None:
         """The next one, or the one before."""
         self.action_choose((self._shows.dashboard.lower.cursor + by) % max(1, len(self._entries)))
@@ -74,6 +83,7 @@ class PresetsPage(LivePage[Inspection]):
         if index < len(self._entries):
             self._shows.dashboard.lower.select(index)
             self._shows.know()
+            self._keys.tell(self.offered())
             self.look_at(self._inspect, self._heading)
 
     def action_start(self) -> None:

@@ -11,6 +11,7 @@ from console.tui import run_lines
 from console.tui.adopting import adopt_and_ask
 from console.tui.commands import Bindings
 from console.tui.screens.live import LivePage
+from console.tui.widgets.footer import Key
 from console.tui.widgets.lines import Line, line
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class RunsPage(LivePage[tuple["RunView", ...]]):
             return run_lines.nothing()
         at = runs.index(run)
         first = max(0, min(at - _LISTED // 2, len(runs) - _LISTED))
+        self._keys.tell(self.offered())
         rows = [run_lines.listed(one, width, chosen=one is run) for one in runs[first : first + _LISTED]]
         if len(runs) > _LISTED:
             rows.append(line(f"{at + 1} of {len(runs)} runs", "dim"))
@@ -64,6 +66,13 @@ class RunsPage(LivePage[tuple["RunView", ...]]):
         """The chosen run, else the newest."""
         runs = self._seen or ()
         return next((run for run in runs if run.id == self._chosen), runs[0] if runs else None)
+
+    def offered(self) -> Sequence[Key]:
+        """Only what the chosen run, or the one that lives, makes sense of."""
+        run = self._run
+        refused = {"o": not (run and run_lines.winner(run)), "x": not self._shows.situation.run}
+        refused["< >"] = len(self._seen or ()) < 2
+        return [key for key in self.KEYS if not refused.get(key[0])]
 
     def action_other(self, by: int) -> None:
         """An older or a newer one."""

@@ -7,8 +7,10 @@ from textual.containers import Vertical
 
 from console.gpu.sample import GpuReport, GpuSample
 from console.tui import drawings, figures
+from console.tui.preset_lines import cut
+from console.tui.stories import wrapped
 from console.tui.widgets.form import Form
-from console.tui.widgets.lines import Lines, line
+from console.tui.widgets.lines import Lines
 
 _EXPECTED = 2
 """Rows that are there before the first look: two cards are what the console is for, and nothing must jump."""
@@ -61,7 +63,9 @@ class Cards(Vertical):
         self.set_class(not report.cards, "-none")
         self._rule.show("title", figures.cards_title(report), "title")
         if not report.cards:
-            self._none.show([((" ", ""), (report.problem or "no card was found", "dim")), line("")])
+            width = (self.size.width or self.app.size.width) - 2
+            rows = cut(wrapped(report.problem or "no card was found", width, "dim"), _EXPECTED)
+            self._none.show([((" ", ""), *row) for row in rows])
         for i, row in enumerate(self.rows):
             row.display = i < len(report.cards)
             if row.display:

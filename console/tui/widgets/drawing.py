@@ -37,7 +37,9 @@ class Place:
         if self.ruled:
             text = f" {text} " if len(text) + 1 < self.width else f" {text}"
         if len(text) > self.width:
-            text = text[: self.width - 1] + "…"
+            # Half a word tells less than the words before it.
+            whole = text.rpartition(" · ")[0]
+            text = whole if 0 < len(whole) <= self.width else text[: self.width - 1] + "…"
         fill = RULE if self.ruled else " "
         return text.ljust(self.width, fill) if self.left else text.rjust(self.width, fill)
 
