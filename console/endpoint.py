@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import re
 import socket
 import threading
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from console.errors import ConsoleError, UsageError
+from console.files import parse_json
 from console.timely import Deadline, TimelyBackend
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Reply:
     def json(self) -> Any:
         """The body as JSON; `None` if it is none."""
         try:
-            return json.loads(self.text)
+            return parse_json(self.text)
         except ValueError:
             return None
 

@@ -1,6 +1,6 @@
 """Every path of the project: XDG folders, run folders, the data shipped with the package.
 
-Standard library only: the keeper imports this module.
+Standard library only.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+
+from console.errors import UsageError
 
 APP = "qwen-console"
 PRESETS_VARIABLE = "QWEN_CONSOLE_PRESETS"
@@ -17,7 +19,27 @@ _PACKAGE = Path(__file__).resolve().parent
 def _xdg(variable: str, default: str) -> Path:
     value = os.environ.get(variable, "")
     # The XDG base directory specification: a relative path is to be ignored.
-    return Path(value) if value.startswith("/") else Path.home() / default
+    return Path(value) if value.startswith("/") else _known("~", "HOME", "set HOME, or the XDG folders") / default
+
+
+def expanded(word: str) -> Path:
+    """The path that a word means, `~` and `~user` filled in; where nobody is known it stays as it is written."""
+    try:
+        return Path(word).expanduser()
+    except RuntimeError:
+        return Path(word)
+
+
+def _known(word: str, variable: str, fix: str) -> Path:
+    """The same for a place to write in.
+
+    Raises:
+        UsageError: whose folder is meant cannot be told.
+    """
+    path = expanded(word)
+    if word.startswith("~") and path == Path(word):
+        raise UsageError(f"whose folder {word} is cannot be told ({variable})", "there is no such user here", fix)
+    return path
 
 
 def data(name: str) -> Path:
@@ -99,7 +121,7 @@ class Paths:
         """Folders in which presets are looked for; the first file of a name wins."""
         dirs = [given] if given else []
         if variable := os.environ.get(PRESETS_VARIABLE):
-            dirs.append(Path(variable).expanduser())
+            dirs.append(expanded(variable))
         own = [self.state / "presets"] if self.demo else []
         return [*dirs, *own, self.config / "presets", data("presets")]
 
@@ -109,4 +131,6 @@ class Paths:
         if self.demo:
             return self.state / "presets"
         variable = os.environ.get(PRESETS_VARIABLE)
-        return Path(variable).expanduser() if variable else self.config / "presets"
+        if not variable:
+            return self.config / "presets"
+        return _known(variable, PRESETS_VARIABLE, "name a folder that is there")

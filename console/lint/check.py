@@ -7,13 +7,17 @@ from collections.abc import Iterator
 from console.lint.model import Case, Finding, Ground, Weight
 from console.lint.rules import RULES
 from console.memory import MemoryPlan, UnknownShape, plan, read_shape
-from console.memory.files import ModelFiles
+from console.memory.files import ModelFiles, is_path
+from console.paths import expanded
 from console.presets import Preset
 from console.presets.source import nearest
 from console.presets.values import plain
 
 _ORDER = tuple(Weight)
 _SHORTEST = 6
+_CONFIGS = ("config.json", "params.json")
+_FROM_FILES = ("auto", "hf", "safetensors", "pt", "mistral")
+"""Values of load-format that need weight files in the model's own folder."""
 
 
 def lint(preset: Preset, ground: Ground) -> tuple[Finding, ...]:
@@ -53,6 +57,19 @@ def _unknown_flags(case: Case) -> Iterator[Finding]:
             "it ends at once with `unrecognized arguments`",
             f"did you mean {near}?" if near else "leave it out, or install a version that has it",
         )
+
+
+def no_model(preset: Preset, files: ModelFiles | None) -> str | None:
+    """What is wrong with a model that is named by its path, in a sentence; `None` where nothing is."""
+    if not is_path(preset.model) or expanded(preset.model).is_file():
+        return None
+    if files is None:
+        return f"there is no folder {preset.model} on this machine"
+    if not any((files.folder / name).is_file() for name in _CONFIGS):
+        return f"{preset.model} has no config.json: it is no model's folder, or only part of one"
+    if preset.args.get("load-format", "auto") in _FROM_FILES and not files.weight_bytes:
+        return f"{preset.model} has no weights: no *.safetensors, *.bin or *.pt in it"
+    return None
 
 
 def memory_plan(preset: Preset, files: ModelFiles | None) -> tuple[MemoryPlan | None, bool | None, str | None]:

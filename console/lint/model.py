@@ -49,6 +49,8 @@ class Ground:
     """What its caches will be, where the model's config is on this machine."""
     hybrid: bool | None = None
     """Whether the model has recurrent layers beside attention."""
+    no_model: str | None = None
+    """What the local path that the preset names as its model lacks, in a sentence."""
 
 
 @dataclass(frozen=True, slots=True)

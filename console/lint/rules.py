@@ -7,11 +7,42 @@ from collections.abc import Iterator, Mapping
 from console.endpoint import is_loopback
 from console.lint.model import Case, Finding, Rule, Weight
 from console.lint.sizes import SIZE_RULES
+from console.presets.catalog import ANY_MODEL
 from console.presets.model import KEY_VARIABLE
+from console.presets.secrecy import arg_secrets
 
 _CONTAINERS = frozenset({"docker", "podman", "nerdctl", "docker-compose"})
 _CRASHES_FROM = 5
 _COLD_START_S = 443
+
+
+def variable_unset(case: Case) -> Iterator[Finding]:
+    """Variables without which a start is refused."""
+    for missing in case.preset.unset:
+        yield Finding(
+            "variable-unset",
+            Weight.BAD,
+            missing.key[-1] if missing.key[0] == "args" else ".".join(missing.key),
+            f"the variable {missing.variable} is not set",
+            f"{missing.error.why}: a start is refused",
+            missing.error.fix,
+        )
+
+
+def no_model(case: Case) -> Iterator[Finding]:
+    """A model of this machine that cannot be loaded."""
+    lacking = case.ground.no_model
+    if lacking is None:
+        return
+    needs_none = ANY_MODEL in case.preset.env
+    yield Finding(
+        "model-missing",
+        Weight.INFO if needs_none else Weight.BAD,
+        "model",
+        lacking,
+        "a vLLM would end at once, the stand-in needs no model" if needs_none else "the start ends at once",
+        "put the model there, or name another path, or a model of the Hugging Face hub as OWNER/NAME",
+    )
 
 
 def open_host(case: Case) -> Iterator[Finding]:
@@ -40,6 +71,16 @@ def key_in_args(case: Case) -> Iterator[Finding]:
             "`ps` shows a command line to every user, and older vLLM prints it into its log",
             f"env: {{{KEY_VARIABLE}: ${{{KEY_VARIABLE}}}}}",
         )
+    for flag, value in case.preset.args.items():
+        if flag != "api-key" and arg_secrets({flag: value}):
+            yield Finding(
+                "key-in-args",
+                Weight.BAD,
+                flag,
+                "a secret stands in args",
+                "`ps` shows a command line to every user of this machine; the console covers it only where it shows it",
+                "put it under `env:`, where vLLM or its library can take it from there",
+            )
 
 
 def container(case: Case) -> Iterator[Finding]:
@@ -210,6 +251,8 @@ def no_stats(case: Case) -> Iterator[Finding]:
 
 
 RULES: tuple[Rule, ...] = (
+    variable_unset,
+    no_model,
     open_host,
     key_in_args,
     container,

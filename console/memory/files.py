@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from console.files import read_json, read_text
+from console.paths import expanded
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,32 +21,37 @@ class ModelFiles:
     """Of all weight files; 0 where none is here yet."""
 
 
+def is_path(model: str) -> bool:
+    """Whether a model is named by its place on this machine, and not by its name on the hub."""
+    return model.startswith(("/", ".", "~"))
+
+
 def find(model: str, env: Mapping[str, str]) -> ModelFiles | None:
     """The files of a path or of a name on the hub, `None` where they are not here."""
-    folder = Path(model).expanduser() if model.startswith(("/", ".", "~")) else _snapshot(model, env)
+    folder = expanded(model) if is_path(model) else _snapshot(model, env)
     if folder is None or not folder.is_dir():
         return None
-    weights = [path for pattern in ("*.safetensors", "*.bin", "*.gguf") for path in folder.glob(pattern)]
+    weights = [path for pattern in ("*.safetensors", "*.bin", "*.pt", "*.gguf") for path in folder.glob(pattern)]
     return ModelFiles(folder, _config(folder), sum(_size(path) for path in weights))
 
 
 def hub(env: Mapping[str, str]) -> Path:
     """The folder of the Hugging Face cache."""
     if named := env.get("HF_HUB_CACHE") or env.get("HUGGINGFACE_HUB_CACHE"):
-        return Path(named).expanduser()
+        return expanded(named)
     home = env.get("HF_HOME")
     if home:
-        return Path(home).expanduser() / "hub"
-    return Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "huggingface" / "hub"
+        return expanded(home) / "hub"
+    return Path(env.get("XDG_CACHE_HOME") or expanded("~/.cache")) / "huggingface" / "hub"
 
 
 def _snapshot(model: str, env: Mapping[str, str]) -> Path | None:
     root = hub(env) / f"models--{model.replace('/', '--')}"
     try:
-        named = (root / "refs" / "main").read_text().strip()
+        named = read_text(root / "refs" / "main").strip()
         if (root / "snapshots" / named).is_dir():
             return root / "snapshots" / named
-    except OSError:
+    except (OSError, ValueError):
         pass
     snapshots = sorted((root / "snapshots").glob("*"), key=lambda path: path.stat().st_mtime)
     return snapshots[-1] if snapshots else None
@@ -52,7 +59,7 @@ def _snapshot(model: str, env: Mapping[str, str]) -> Path | None:
 
 def _config(folder: Path) -> Mapping[str, Any] | None:
     try:
-        found = json.loads((folder / "config.json").read_text())
+        found = read_json(folder / "config.json")
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None

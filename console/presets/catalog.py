@@ -215,7 +215,10 @@ def _expanded(
 def _command(document: Document, raw: Any) -> tuple[str, ...]:
     if raw is None:
         return ("vllm", "serve")
-    words = shlex.split(raw) if isinstance(raw, str) else raw
+    try:
+        words = shlex.split(raw) if isinstance(raw, str) else raw
+    except ValueError as error:
+        raise document.error(("command",), f"no shell reads it: {error}", "write `command: [vllm, serve]`") from None
     if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
         raise document.error(("command",), "a list of words is needed", "write `command: [vllm, serve]`")
     return tuple(words)
@@ -246,16 +249,15 @@ def refilled(preset: Preset, presets: Mapping[str, Preset], changed: Collection[
 def stand_in(preset: Preset, command: Sequence[str], *, any_model: bool = False) -> Preset:
     """The same preset on the stand-in engine, on a free port of its own and without the user's keys.
 
+    What is not set refuses its start all the same: a demo shows what the preset would do.
+
     Args:
         preset: what to stand in for.
         command: how the stand-in is started.
         any_model: whether it starts although the model's folder is not there.
     """
-    unset = tuple(one for one in preset.unset if one.key[0] == "args")
     env = {key: value for key, value in preset.env.items() if key not in preset.secrets}
     if any_model:
         env[ANY_MODEL] = "1"
     server = replace(preset.server, host="127.0.0.1", port=0)
-    return replace(
-        preset, command=tuple(command), env=env, secrets=frozenset(), server=server, simulated=True, unset=unset
-    )
+    return replace(preset, command=tuple(command), env=env, secrets=frozenset(), server=server, simulated=True)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 
+from console.files import read_text
 from console.presets.command import child_env
 from console.presets.model import Preset
 
@@ -130,9 +131,9 @@ def flags(found: Installed, cache: Path) -> frozenset[str] | None:
         return None
     kept = cache / "vllm-flags" / f"{_key(found)}.txt"
     try:
-        lines = kept.read_text().splitlines()
+        lines = read_text(kept).splitlines()
         return frozenset(line for line in lines if not line.startswith("#"))
-    except OSError:
+    except (OSError, UnicodeDecodeError):
         pass
     asked = _ask(found, "--help=all")
     if asked is not None and len(asked) < _BELIEVED:

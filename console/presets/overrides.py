@@ -7,23 +7,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from console.errors import UsageError
+from console.presets.bounded import YamlError, value_of
 from console.presets.catalog import env_text
 from console.presets.installed import installed, takes
-from console.presets.model import Preset, Value
-from console.presets.schema import SERVER_KEYS, flag_problem, server_options, vllm_flags
+from console.presets.model import Preset, Unset, Value
+from console.presets.schema import SERVER_KEYS, env_problem, flag_problem, server_options, vllm_flags
 from console.presets.secrecy import is_secret
-from console.presets.source import Document, nearest
+from console.presets.source import Document, expand, nearest, variables
 from console.presets.values import value_problem
 
 
 def parse_assignments(words: Sequence[str]) -> dict[str, Value]:
     """`k=v` words as a map; values are YAML, an empty one is null (which removes the key).
 
+    `${VAR}` is filled in as in a preset file; what `${VAR:-}` leaves empty removes the key.
+
     Raises:
-        UsageError: a word without `=`, or a value that is no YAML.
+        UsageError: a word without `=`, a value that is no YAML, or a variable that is not set.
     """
     result: dict[str, Value] = {}
     for word in words:
@@ -31,11 +32,28 @@ def parse_assignments(words: Sequence[str]) -> dict[str, Value]:
         if not equals or not key:
             raise UsageError(f"{word!r} is no assignment", "", "write it as key=value, for example max-num-seqs=4")
         try:
-            result[key.strip()] = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            why = str(error).partition("\n")[0]
-            raise UsageError(f"the value of {key} cannot be read", why, "quote it; maps as '{a: 1}'") from None
+            value = value_of(text)
+        except YamlError as error:
+            fix = error.fix if error.ours else "quote it; maps as '{a: 1}'"
+            raise UsageError(f"the value of {key} cannot be read", error.why, fix) from None
+        result[key.strip()] = _filled_in(key.strip(), value, text)
     return result
+
+
+def _filled_in(key: str, value: Value, text: str) -> Value:
+    """The value with its variables; `text` is it as typed."""
+    unset: list[Unset] = []
+    whole = expand(Document(Path("--set"), {}), value, (key,), unset)
+    if unset:
+        raise unset[0].error
+    needs = variables(text)
+    if not is_secret(key.removeprefix("env.")) and (secret := next(filter(is_secret, sorted(needs)), None)):
+        raise UsageError(
+            f"--set: {key}",
+            f"${{{secret}}} is a secret by its name, and what is typed under {key} is kept as no secret",
+            "in a preset file, under `env:`, it is kept as one",
+        )
+    return None if whole == "" and needs else whole
 
 
 def apply_overrides(preset: Preset, changes: Mapping[str, Value]) -> Preset:
@@ -52,6 +70,8 @@ def apply_overrides(preset: Preset, changes: Mapping[str, Value]) -> Preset:
     server: dict[str, Any] = {}
     for key, value in changes.items():
         if key.startswith("env."):
+            if problem := env_problem(key.removeprefix("env."), value):
+                raise UsageError(f"{key} cannot be set", *problem)
             _put(env, key.removeprefix("env."), None if value is None else env_text(value))
         elif key.startswith("server."):
             server[_server_key(key)] = value

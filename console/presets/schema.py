@@ -8,9 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from console.address import is_host
+from console.presets.bounded import KeyPath
 from console.presets.model import ServerOptions
-from console.presets.source import Document, KeyPath, PresetError, nearest, together
-from console.presets.values import value_problem
+from console.presets.source import Document, PresetError, nearest, together
+from console.presets.values import shown, value_problem
 
 TOP_KEYS = ("description", "extends", "model", "served-name", "command", "args", "env", "server", "lab")
 SERVER_TAKES = {
@@ -29,6 +31,8 @@ _OWNED = {
     "api-key": "env: {VLLM_API_KEY: ${VLLM_API_KEY}}",
 }
 _NEAR = 0.8
+_LONGEST_S = 366 * 86_400.0
+_PORT = re.compile(r"[0-9]{1,5}")
 _BUDGET = re.compile(r"\d{1,3}(?:\.\d+)?x|[1-9]\d{1,6}")
 
 
@@ -57,6 +61,15 @@ def flag_problem(name: str) -> tuple[str, str] | None:
     return f"vLLM has no flag --{name}", f"did you mean `{near}`?"
 
 
+def env_problem(name: str, value: Any) -> tuple[str, str] | None:
+    """Why the environment cannot have such a variable (why, fix), or `None`."""
+    if not name or "=" in name:
+        return f"{name!r} is no name of a variable", "a name is not empty and holds no `=`"
+    if isinstance(value, dict | list):
+        return "a variable of the environment is a plain value", "quote it as a string"
+    return None
+
+
 def check(document: Document) -> None:
     """Check one file by itself, before inheritance.
 
@@ -79,9 +92,9 @@ def _insides(document: Document) -> list[PresetError]:
         document.error(("args", key), *problem) for key in given.get("args") or {} if (problem := flag_problem(key))
     ]
     odd += [
-        document.error(("env", key), "a variable of the environment is a plain value", "quote it as a string")
+        document.error(("env", key), *problem)
         for key, value in (given.get("env") or {}).items()
-        if isinstance(value, dict | list)
+        if (problem := env_problem(key, value))
     ]
     found = (_lab(document, key, value) for key, value in (given.get("lab") or {}).items())
     return odd + [one for one in found if one]
@@ -119,6 +132,8 @@ def _lab(document: Document, key: str, value: Any) -> PresetError | None:
         section, _, rest = name.partition(".")
         if section == "server" and rest not in SERVER_KEYS:
             return _unknown(document, ("lab", key, name), tuple(f"server.{one}" for one in SERVER_KEYS))
+        if section == "env" and (problem := env_problem(rest, wanted)):
+            return document.error(("lab", key, name), *problem)
         if section in ("server", "env") and rest:
             continue
         problem = flag_problem(name.replace("_", "-")) or value_problem(name.replace("_", "-"), wanted)
@@ -169,17 +184,18 @@ def server_options(document: Document, raw: dict[str, Any]) -> ServerOptions:
 
     def seconds(key: str, default: float) -> float:
         value = raw.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-            raise fail(key, f"{value!r} is no number of seconds")
+        # A comparison with NaN is never true.
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _LONGEST_S:
+            raise fail(key, f"{shown(value)} is no number of seconds")
         return float(value)
 
     host, port, restart = raw.get("host", "127.0.0.1"), raw.get("port", 8000), raw.get("restart", "never")
-    if not isinstance(host, str):
-        raise fail("host", f"{host!r} is no host name")
-    if isinstance(port, str) and port.isdigit():
+    if not isinstance(host, str) or not is_host(host):
+        raise fail("host", f"{shown(host)} is no host name")
+    if isinstance(port, str) and _PORT.fullmatch(port):
         port = int(port)
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
-        raise fail("port", f"{port!r} is no port")
+        raise fail("port", f"{shown(port)} is no port")
     if restart not in ("never", "on-crash"):
-        raise fail("restart", f"{restart!r} is neither never nor on-crash")
+        raise fail("restart", f"{shown(restart)} is neither never nor on-crash")
     return ServerOptions(host, port, seconds("ready-timeout", 900.0), seconds("stop-grace", 30.0), restart)

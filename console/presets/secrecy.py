@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
-_NAME = re.compile(r"SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|(?:KEYS?|TOKEN|TOK|PWD)(?:_|\d*$)", re.IGNORECASE)
+from console.files import parse_json
+
+_NAME = re.compile(
+    r"SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|(?:KEYS?|TOKEN|TOK|PWD)(?:_|\d*$)|(?:^|_)PASS\d*$", re.IGNORECASE
+)
 """`HF_TOKEN` and `MY_API_KEY`, but not `TOKENIZERS_PARALLELISM` and `MAX_TOKENS`, which are no secrets."""
+
+_ARG_NAME = re.compile(
+    r"SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|(?:^|_)PASS$|(?:API|ACCESS|PRIVATE|AUTH)_?KEY$"
+    r"|(?:API|ACCESS|AUTH|BEARER|REFRESH|HF|HUB)_?TOKEN$",
+    re.IGNORECASE,
+)
+"""Stricter: what tells a model how its text is cut is called `eos_token` and `pad_token`."""
+COVERED = "•••"
+_SHORTEST = 4
 
 _MARKS = re.compile(
     r"^(?:Bearer|Basic|Token)\s+\S"
@@ -52,6 +66,43 @@ def looks_secret(value: Any) -> bool:
 def _is_random(piece: str) -> bool:
     digits = sum(sign.isdigit() for sign in piece)
     return len(piece) >= _LONG and digits >= _DIGITS and len(piece) - digits >= _DIGITS
+
+
+def arg_secrets(value: Any, name: str = "") -> frozenset[str]:
+    """The secrets in a value of `args`, however deep in its maps and lists they stand.
+
+    Args:
+        value: the value, or all of `args`.
+        name: the key that it stands under.
+    """
+    if isinstance(value, Mapping):
+        return frozenset().union(*(arg_secrets(inner, str(key)) for key, inner in value.items()))
+    if isinstance(value, list | tuple):
+        return frozenset().union(*(arg_secrets(inner, name) for inner in value))
+    # What stands as `${NAME}` is covered already.
+    if not isinstance(value, str) or not value or value.startswith("${"):
+        return frozenset()
+    if value.lstrip().startswith("{"):
+        with suppress(ValueError):
+            return arg_secrets(parse_json(value), name)
+    told = _ARG_NAME.search(name.replace("-", "_")) or looks_secret(value)
+    return frozenset({value}) if told else frozenset()
+
+
+def covered(value: Any, secrets: Collection[str] | None = None) -> Any:
+    """What is shown or reported of `args`: the same, with the secrets in it covered."""
+    hidden = arg_secrets(value) if secrets is None else secrets
+    if not hidden:
+        return value
+    if isinstance(value, Mapping):
+        return {key: covered(inner, hidden) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [covered(inner, hidden) for inner in value]
+    if isinstance(value, str):
+        # A short one would be found in half of all words.
+        for secret in (one for one in hidden if one == value or len(one) >= _SHORTEST):
+            value = value.replace(secret, COVERED)
+    return value
 
 
 def masked(changes: Mapping[str, Any], known: Collection[str] = ()) -> dict[str, Any]:

@@ -13,9 +13,12 @@ from typing import Any
 import yaml
 
 from console.errors import UsageError
+from console.files import describe, read_text
+from console.presets.bounded import KeyPath, YamlError, compose, plain
 from console.presets.model import Unset
 
-KeyPath = tuple[str, ...]
+LARGEST_BYTES = 262_144
+"""A file of this size takes long enough to read; none that a person writes comes near."""
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
@@ -60,57 +63,26 @@ def read(path: Path, kind: str = "a preset", start: str = "model:") -> Document:
         start: how such a file may begin.
 
     Raises:
-        PresetError: not readable, not YAML, not a map, or a key given twice.
+        PresetError: not readable, not YAML, not a map, a key given twice, or what no such file holds.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path, LARGEST_BYTES)
     except (OSError, UnicodeDecodeError) as error:
-        raise PresetError(f"{path} cannot be read", str(error), "check the file and its permissions") from None
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        # A file that ends too early is wrong on its last line, not behind it.
-        place = f"{path}:{min(mark.line + 1, max(1, len(text.splitlines())))}" if mark else str(path)
-        why = getattr(error, "problem", None) or str(error).partition("\n")[0]
-        raise PresetError(
-            f"{place}: this is not YAML", why, "mend the line; a tab or a missing colon is common"
-        ) from None
-    if node is None:
-        return Document(path, {})
-    if not isinstance(node, yaml.MappingNode):
-        raise PresetError(
-            f"{path}:1: {kind} is a map of keys", "the file holds something else", f"write keys such as `{start}`"
-        )
+        fix = "see that it is a text file, and its permissions"
+        raise PresetError(f"{path} cannot be read", describe(error), fix) from None
     lines: dict[KeyPath, int] = {}
-    loader = yaml.SafeLoader("")
-    values = _plain(loader, node, (), lines, path)
-    return Document(path, values, lines)
-
-
-def _plain(loader: yaml.SafeLoader, node: yaml.Node, at: KeyPath, lines: dict[KeyPath, int], path: Path) -> Any:
-    if isinstance(node, yaml.MappingNode):
-        result: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            key = str(loader.construct_object(key_node, deep=True))
-            line = key_node.start_mark.line + 1
-            if key in result:
-                first = lines[(*at, key)]
-                raise PresetError(
-                    f"{path}:{line}: {'.'.join((*at, key))}", f"given twice (first on line {first})", "keep one"
-                )
-            lines[(*at, key)] = line
-            result[key] = _plain(loader, value_node, (*at, key), lines, path)
-        return result
-    if isinstance(node, yaml.SequenceNode):
-        return [_plain(loader, item, at, lines, path) for item in node.value]
     try:
-        return loader.construct_object(node, deep=True)
-    except (yaml.YAMLError, ValueError) as error:
-        place = f"{path}:{node.start_mark.line + 1}"
-        raise PresetError(
-            f"{place}: {'.'.join(at)}", f"a value YAML cannot build: {error}", "use plain values"
-        ) from None
+        node = compose(text)
+        if node is None:
+            return Document(path, {})
+        if not isinstance(node, yaml.MappingNode):
+            raise PresetError(
+                f"{path}:1: {kind} is a map of keys", "the file holds something else", f"write keys such as `{start}`"
+            )
+        return Document(path, plain(node, lines), lines)
+    except YamlError as error:
+        place = f"{path}:{error.line}" if error.line else str(path)
+        raise PresetError(f"{place}: {error.what}", error.why, error.fix) from None
 
 
 def expand(document: Document, value: Any, at: KeyPath, unset: list[Unset]) -> Any:

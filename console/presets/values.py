@@ -5,12 +5,17 @@ Flags that are not named here take anything: vLLM itself judges them.
 
 from __future__ import annotations
 
-import json
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from console.files import parse_json
+from console.units import clip
+
 Test = Callable[[Any], bool]
+_QUOTED = 60
+"""Characters of a value that an error quotes."""
 _COUNT = re.compile(r"[0-9]+")
 _SIZE = re.compile(r"([0-9]+)([kKmMgGtT]?)|([0-9]+\.[0-9]+)([kmgt])")
 _SCALES = {letter: (1000**power, 1024**power) for power, letter in enumerate("kmgt", 1)}
@@ -59,7 +64,7 @@ def _plain(key: str, value: Any) -> Any:
         return number if (number := whole(value)) is not None else value
     if key in _MAPS:
         try:
-            return json.loads(value)
+            return parse_json(value)
         except ValueError:
             return value
     return value
@@ -72,7 +77,7 @@ def _is_share(value: Any) -> bool:
 def _is_number(value: Any) -> bool:
     if isinstance(value, str):
         return _FRACTION.fullmatch(value.strip()) is not None
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
 def _is_switch(value: Any) -> bool:
@@ -145,5 +150,9 @@ def value_problem(flag: str, value: Any) -> tuple[str, str] | None:
     test, what, example = known
     if test(value):
         return None
-    shown = "true" if value is True else "false" if value is False else repr(value)
-    return f"{shown} is not {what}", f"--{flag} takes {what}, {example}"
+    return f"{shown(value)} is not {what}", f"--{flag} takes {what}, {example}"
+
+
+def shown(value: Any) -> str:
+    """A value as an error quotes it, in a few words."""
+    return "true" if value is True else "false" if value is False else clip(repr(value), _QUOTED)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from console.errors import UsageError
+from console.lint import Ground, Weight, lint
 from console.presets import Preset, apply_overrides, child_env, parse_assignments, shell_line
 from console.presets.catalog import stand_in
 from tests.unit.test_presets import error, only, write
@@ -52,7 +53,9 @@ def test_a_key_that_is_not_set_refuses_the_start_unless_the_file_allows_it(tmp_p
     closed.see_whole(keyless=True)
     either.see_whole()
     assert (either.api_key, either.env, either.secrets) == (None, {}, frozenset())
-    assert stand_in(closed, ["sim"]).unset == ()
+    with pytest.raises(UsageError, match=r"env\.VLLM_API_KEY"):
+        stand_in(closed, ["sim"]).see_whole()
+    stand_in(either, ["sim"]).see_whole()
 
 
 def test_what_a_default_leaves_empty_is_left_out(tmp_path: Path) -> None:
@@ -89,3 +92,34 @@ def test_a_key_of_the_shell_counts_as_the_presets_own(tmp_path: Path, monkeypatc
     preset = only(tmp_path, "p")
     assert preset.api_key == "sesame"
     assert preset.secrets == {"VLLM_API_KEY"}
+
+
+def test_a_variable_on_the_command_line_is_what_it_is_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WHERE", "/models")
+    assert parse_assignments(["env.A=${WHERE}/m", "env.B=${NONE_SUCH:-}", "max-num-seqs=${NONE_SUCH:-4}"]) == {
+        "env.A": "/models/m",
+        "env.B": None,
+        "max-num-seqs": "4",
+    }
+    with pytest.raises(UsageError) as caught:
+        parse_assignments(["env.FOO=${NOTHERE}"])
+    assert (caught.value.what, "NOTHERE" in caught.value.why) == ("--set: env.FOO", True)
+    assert "export NOTHERE=" in caught.value.fix
+
+
+def test_a_secret_on_the_command_line_stays_one_or_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_TOKEN", "sesame")
+    preset = apply_overrides(Preset("p", "m"), parse_assignments(["env.HF_TOKEN=${MY_TOKEN}"]))
+    assert dict(preset.env) == {"HF_TOKEN": "sesame"}
+    assert preset.secrets == {"HF_TOKEN"}
+    with pytest.raises(UsageError, match=r"env\.FOO") as caught:
+        parse_assignments(["env.FOO=${MY_TOKEN}"])
+    assert "sesame" not in str(caught.value)
+
+
+def test_lint_names_what_is_not_set(tmp_path: Path) -> None:
+    write(tmp_path, "p", "model: m\nargs: {quantization: '${HOW}'}\nenv: {A: '${SURELY_NOT_SET}'}\n")
+    for preset in (only(tmp_path, "p"), stand_in(only(tmp_path, "p"), ["sim"])):
+        found = [one for one in lint(preset, Ground()) if one.rule == "variable-unset"]
+        assert [(one.key, one.weight) for one in found] == [("quantization", Weight.BAD), ("env.A", Weight.BAD)]
+        assert "SURELY_NOT_SET" in found[1].what

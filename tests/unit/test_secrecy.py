@@ -23,7 +23,7 @@ from console.lab.results import PLAN_FILE
 from console.paths import Paths
 from console.presets import Preset, apply_overrides, load_catalog
 from console.presets.catalog import stand_in
-from console.presets.secrecy import is_secret, masked, unmasked
+from console.presets.secrecy import covered, is_secret, masked, unmasked
 from console.server.worked import keep_worked, read_worked, worked_file
 from tests.unit.lab_runs import BASE, whole_run
 
@@ -33,7 +33,7 @@ OTHER = "open-barley-4242"
 
 
 @pytest.mark.parametrize(
-    "name", [KEY, "HF_TOKEN", "MY_PASSWORD", "NEW_API_KEY", "MYTOK", "AWS_SECRET_ACCESS_KEY", "KEY2"]
+    "name", [KEY, "HF_TOKEN", "MY_PASSWORD", "NEW_API_KEY", "MYTOK", "AWS_SECRET_ACCESS_KEY", "KEY2", "MY_PASS", "PASS"]
 )
 def test_names_of_secrets(name: str) -> None:
     assert is_secret(name)
@@ -42,7 +42,8 @@ def test_names_of_secrets(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["TOKENIZERS_PARALLELISM", "VLLM_MAX_TOKENS", "HF_HOME", "KEYBOARD", "OMP_NUM_THREADS"]
+    "name",
+    ["TOKENIZERS_PARALLELISM", "VLLM_MAX_TOKENS", "HF_HOME", "KEYBOARD", "OMP_NUM_THREADS", "COMPASS", "PASS_RATE"],
 )
 def test_names_that_are_none(name: str) -> None:
     assert not is_secret(name)
@@ -253,3 +254,46 @@ def test_what_a_run_keeps_of_the_environment_holds_no_secret() -> None:
     assert deciding({"VLLM_MY_TOKEN": WORD, "VLLM_X": "1"}, ()) == {"VLLM_X": "1"}
     base = Preset("p", "m", env={"VLLM_PLAIN": WORD}, secrets=frozenset({"VLLM_PLAIN"}))
     assert identity(make_plan("aa", base, size="small", rounds=1))["env"] == {}
+
+
+_DEEP = {
+    "hf-overrides": {"auth_token": WORD, "eos_token": "</s>", "inner": [{"password": "tiny"}, "a"]},
+    "kv-transfer-config": f'{{"api_key": "{WORD}"}}',
+    "hf-token": WORD,
+    "max-model-len": 4096,
+}
+
+
+def test_secrets_in_args_are_covered_wherever_they_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = "".join(f"  {key}: {json.dumps(value)}\n" for key, value in _DEEP.items())
+    (tmp_path / "p.yaml").write_text(f"model: m\nargs:\n{args}")
+    where = ("--presets", str(tmp_path))
+    shown = [("show", "p"), ("show", "p", "--json"), ("ab", "aa", "--preset", "p", "--dry-run", "--json")]
+    for words in shown:
+        assert main([*where, *words]) == 0
+        said = capsys.readouterr()
+        assert WORD not in said.out + said.err
+        assert "tiny" not in said.out
+        assert "</s>" in said.out
+    assert load_catalog([tmp_path]).get("p").args["hf-token"] == WORD
+    main([*where, "lint", "p", "--json"])
+    found = json.loads(capsys.readouterr().out)["presets"][0]["findings"]
+    flags = {one["key"] for one in found if one["rule"] == "key-in-args"}
+    assert flags == {"hf-overrides", "kv-transfer-config", "hf-token"}
+    assert any("ps" in one["why"] and "env" in one["fix"] for one in found if one["rule"] == "key-in-args")
+
+
+def test_a_difference_of_args_shows_no_secret() -> None:
+    before, after = Preset("p", "m"), Preset("p", "m", args=_DEEP)
+    texts = " ".join(one.text for one in difference(before, after))
+    assert WORD not in texts
+    assert "hf-token: not set → (secret)" in texts
+    assert "eos_token" in texts
+
+
+def test_what_covers_nothing_leaves_all_as_it_is() -> None:
+    plain = {"a": {"eos_token": "x", "b": [1, None, True]}, "c": "${HF_TOKEN}", "api-key": ""}
+    assert covered(plain) is plain
+    assert covered({"auth_token": "a", "b": "banana"}) == {"auth_token": "•••", "b": "banana"}
