@@ -230,7 +230,10 @@ def _prompt_split(
     if work is not None:
         return cached, round(sum(work))
     prompt = sums["prompt_tokens"]
-    return cached, None if prompt is None or cached is None else max(0, prompt - cached)
+    if prompt is None or cached is None or cached > prompt:
+        # More from the cache than was asked for: what was admitted is not counted as asked for yet, or never will be.
+        return cached, None
+    return cached, prompt - cached
 
 
 def _hit_tokens(samples: Samples, hits: int | None) -> int | None:

@@ -86,6 +86,12 @@ def ratio(part: float | None, whole: float | None) -> float | None:
     return None if part is None or not whole else part / whole
 
 
+def _fraction(part: float | None, whole: float | None) -> float | None:
+    """Part by whole; `None` also where the part is the larger one: one of the two is not what it is called."""
+    found = ratio(part, whole)
+    return found if found is None or found <= 1 else None
+
+
 def _prefill_rate(span: Span) -> float | None:
     """Computed prefill tokens a second of prefill, over requests that ended."""
     spent = span.histogram("prefill")
@@ -107,6 +113,8 @@ def prompt_split(span: Span) -> tuple[int | None, int | None]:
     to prefill tell it, as long as they are the same requests.
     """
     cached, computed = span.count("cached_tokens"), span.count("computed_tokens")
+    if cached and not _of_the_same_requests(span):
+        return cached, None
     if cached:
         return cached, computed
     asked, worked, prompt = (
@@ -118,6 +126,18 @@ def prompt_split(span: Span) -> tuple[int | None, int | None]:
         return cached, computed
     saved = round(asked.sum - worked.sum)
     return (saved, round(worked.sum)) if saved > 0 else (cached, computed)
+
+
+def _of_the_same_requests(span: Span) -> bool:
+    """Whether hits and prompt tokens may be set against each other.
+
+    Versions without a series of their own for cached tokens leave only the hits of the lookups, which count when a
+    request is admitted, its prompt tokens later: where lookups and prompt tokens differ they are not of the same ones.
+    """
+    if span.new.shape.get("cached_tokens", 1):
+        return True
+    asked, prompt = span.count("prefix_queries"), span.count("prompt_tokens")
+    return asked is None or prompt is None or asked == prompt
 
 
 def _enabled(new: Counters) -> bool | None:
@@ -150,9 +170,8 @@ def _hit_rate(span: Span) -> float | None:
         return None
     cached, computed = prompt_split(span)
     if cached is not None and computed is not None:
-        return ratio(cached, cached + computed)
-    rate = ratio(span.count("prefix_hits"), span.count("prefix_queries"))
-    return rate if rate is None or rate <= 1 else None
+        return _fraction(cached, cached + computed)
+    return _fraction(span.count("prefix_hits"), span.count("prefix_queries"))
 
 
 def _lifetime_hit_rate(base: Counters | None, new: Counters) -> float | None:
@@ -165,10 +184,14 @@ def _mtp(span: Span) -> Mtp | None:
         return None
     drafts = span.count("spec_drafts")
     accepted = span.count("spec_accepted_tokens")
-    steps = ratio(accepted, drafts)
+    drafted = span.count("spec_draft_tokens")
+    sound = accepted is None or drafted is None or accepted <= drafted
+    steps = ratio(accepted, drafts) if sound else None
     by_position = span.per_position()
+    if by_position is not None and (not drafts or max(by_position, default=0) > drafts):
+        by_position = None
     return Mtp(
-        acceptance_rate=ratio(accepted, span.count("spec_draft_tokens")),
+        acceptance_rate=_fraction(accepted, drafted),
         mean_acceptance_length=None if steps is None else 1 + steps,
         per_position=tuple(n / drafts for n in by_position) if by_position is not None and drafts else None,
         drafts=drafts or 0,

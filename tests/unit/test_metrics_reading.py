@@ -185,3 +185,32 @@ def test_answers_of_one_token_have_no_time_per_token() -> None:
     assert (got.n, got.mean) == (1, 0.05)
     # Requests that are not the same ones tell nothing.
     assert of_several_tokens(times, one) == times
+
+
+def test_more_accepted_than_drafted_is_no_acceptance() -> None:
+    old, new = counters(page("mtp", 0), 100.0), counters(page("mtp", 1), 190.0)
+    drafted = new.spec_draft_tokens
+    assert drafted is not None
+    got = window.reading(old, replace(new, spec_accepted_tokens=drafted + 10**6)).mtp
+    assert got is not None
+    assert (got.acceptance_rate, got.mean_acceptance_length) == (None, None)
+    per_position = new.spec_accepted_per_pos
+    assert per_position is not None
+    odd = window.reading(old, replace(new, spec_accepted_per_pos=(10**9, *per_position[1:]))).mtp
+    assert odd is not None
+    assert odd.per_position is None
+
+
+def test_more_hits_than_prompt_tokens_leave_nothing_computed_that_is_known() -> None:
+    text = as_version(page("prefix", 1), "0.10")
+    whole = counters(with_value(text, "vllm:prefix_cache_hits_total", "1e12"), 100.0)
+    assert whole.computed_tokens is None
+    assert window.lifetime(whole).prefix_cache.hit_rate is None
+
+
+def test_lookups_of_other_requests_than_the_prompt_tokens_are_not_set_against_them() -> None:
+    old = replace(counters(page("prefix", 0), 100.0), shape={"cached_tokens": 0}, cached_tokens=0, computed_tokens=0)
+    base = replace(old, prompt_tokens=0, prefix_queries=0, prefix_hits=0)
+    after = replace(base, at=130.0, prompt_tokens=1000, prefix_queries=2000, prefix_hits=1000, cached_tokens=1000)
+    got = window.reading(base, after).prefix_cache
+    assert (got.hit_rate, got.cached_tokens, got.computed_tokens) == (0.5, 1000, None)
