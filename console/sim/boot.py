@@ -17,6 +17,8 @@ VERSION = "0.32.0"
 _GIB = 1024**3
 _SHARDS = 5
 _GRAPHS = 7
+_DEFAULT_BUDGET = 2048
+"""vLLM's own: with it the line that names the budget is left out."""
 
 
 class BootFailedError(Exception):
@@ -113,8 +115,9 @@ def _server(options: Options) -> Iterator[Beat]:
     if options.prefix_caching:
         mode = f"Mamba cache mode is set to '{options.mamba_mode}' for Qwen3_5ForConditionalGeneration by default when "
         yield Beat(0.06, api("config.py:688", f"{mode}prefix caching is enabled"))
-    chunked = f"Chunked prefill is enabled with max_num_batched_tokens={options.budget}."
-    yield Beat(0.06, api("scheduler.py:307", chunked))
+    if options.budget != _DEFAULT_BUDGET:
+        chunked = f"Chunked prefill is enabled with max_num_batched_tokens={options.budget}."
+        yield Beat(0.06, api("scheduler.py:307", chunked))
     state = "enabled" if options.async_scheduling else "disabled"
     yield Beat(0.07, api("vllm.py:1030", f"Asynchronous scheduling is {state}."))
     if options.drafts:
@@ -150,7 +153,8 @@ def _workers(options: Options, *, weight_only: bool) -> Iterator[Beat]:
         f"speculative_config={speculation}, tokenizer='{options.model}', dtype=torch.bfloat16, "
         f"max_seq_len={options.max_len}, tensor_parallel_size={options.tensor_parallel}, pipeline_parallel_size=1, "
         f"quantization=compressed-tensors, enforce_eager={options.eager}, kv_cache_dtype={options.kv_dtype}, "
-        f"enable_prefix_caching={options.prefix_caching}, enable_chunked_prefill=True"
+        f"enable_prefix_caching={options.prefix_caching}, enable_chunked_prefill=True, "
+        f"compilation_config={{'compile_sizes': None, 'compile_ranges_endpoints': [{options.budget}]}}"
     )
     yield Beat(0.12, _say("EngineCore", "core.py:133", config), "start")
     for rank in range(options.tensor_parallel):

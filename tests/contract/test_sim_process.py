@@ -23,8 +23,8 @@ MTP = ("--speculative-config", '{"method": "mtp", "num_speculative_tokens": 2}')
 PHASES = (
     r"version 0\.32\.0 SIMULATED",
     r"non-default args: \{",
-    r"Chunked prefill is enabled with max_num_batched_tokens=2048",
-    r"Initializing a V1 LLM engine \(v0\.32\.0\)",
+    r"Chunked prefill is enabled with max_num_batched_tokens=3202",
+    r"Initializing a V1 LLM engine \(v0\.32\.0\).*'compile_ranges_endpoints': \[3202\]",
     r"vLLM is using nccl==\S+",
     r"Using FLASH_ATTN attention backend",
     r"Using FlashInferCutlassNvFp4LinearKernel for NVFP4 GEMM",
@@ -47,7 +47,7 @@ PHASES = (
 
 
 def test_a_start_is_written_phase_by_phase_and_a_sigterm_ends_it_in_order(tmp_path: Path) -> None:
-    with stand_in(tmp_path) as stand:
+    with stand_in(tmp_path, "--max-num-batched-tokens", "3202") as stand:
         ready(stand)
         log, at = stand.text(), 0
         for pattern in PHASES:
