@@ -11,6 +11,7 @@ from pathlib import Path
 from console.gpu.patience import read_within
 from console.gpu.sample import GpuProcess, GpuReport, GpuSample, GpuSource
 from console.presets import Preset
+from console.server import shapes
 from console.server.process import read_stat
 from console.server.state import SCHEMA, read_json, write_json
 from console.units import gib
@@ -141,9 +142,9 @@ def read_before(path: Path, life: str) -> tuple[tuple[Before, ...], str | None]:
     if raw is None or raw.get("life") != life:
         return (), None
     try:
-        cards = tuple(Before(str(card["key"]), int(card["free"])) for card in raw["cards"])
+        cards = tuple(Before(str(card["key"]), shapes.whole(card["free"])) for card in raw["cards"])
         return cards, str(raw["short"]) if raw["short"] else None
-    except (KeyError, TypeError, ValueError):
+    except shapes.WRONG:
         return (), None
 
 

@@ -15,6 +15,8 @@ from console.paths import Paths
 from console.presets import Preset
 from console.presets.installed import stands_in
 from console.presets.model import KEY_VARIABLE
+from console.presets.secrecy import arg_secrets
+from console.server import shapes
 from console.server.ended import Ended, refused
 from console.server.keeping_secrets import recorded
 from console.server.log import secret_values
@@ -57,7 +59,7 @@ class Observer:
         raw = self.record.preset
         try:
             return recorded(raw, self._environ) if raw else None
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except shapes.WRONG:
             return None
 
     @cached_property
@@ -76,7 +78,8 @@ class Observer:
     def secrets(self) -> frozenset[str]:
         """Values that must not be shown."""
         names = self.preset.secrets if self.preset else ()
-        return secret_values(self._environ, names) | ({self.endpoint.key} if self.endpoint.key else frozenset())
+        key = frozenset({self.endpoint.key} if self.endpoint.key else ())
+        return secret_values(self._environ, names) | key | arg_secrets(self.preset.args if self.preset else {})
 
     def status(self, *, probe: bool = True) -> ServerStatus:
         """One look."""

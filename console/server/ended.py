@@ -124,13 +124,14 @@ class Ended:
                 phase=phase,
             )
         elif end.signal is not None:
-            why = f"{_signal_name(end.signal)} ended it, sent by none of ours; its log does not say why"
+            why = f"{signal_name(end.signal)} ended it, sent by none of ours; its log does not say why"
         else:
             why = f"it ended with code {end.code}; its log does not say why"
         return Diagnosis(cause="unknown", what="the server ended by itself", why=why, fix=fix, phase=phase)
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """`SIGTERM`, or its number where it has no name."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -189,6 +189,8 @@ FACTS: tuple[Fact, ...] = (
         truth,
     ),
     _fact("hunked prefill is enabled", r"max_num_batched_tokens=(?P<chunk_budget>[\d,]+)", whole),
+    # 0.32 leaves that line out where the budget is its own default, 2048; the compile ranges end with the budget.
+    _fact("compile_ranges_endpoints", r"'compile_ranges_endpoints': \[(?:\d+, )*(?P<chunk_budget>\d+)\]", int),
     _fact(
         "max_num_scheduled_tokens is set to",
         r"max_num_scheduled_tokens is set to (?P<max_num_scheduled_tokens>\d+) based on the speculative",

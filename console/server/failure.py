@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from console.paths import Paths
+from console.server import shapes
 from console.server.state import SCHEMA, now_utc, read_json, write_json
 from console.server.status import Diagnosis, Phase
 
@@ -39,9 +40,13 @@ def read_failure(paths: Paths) -> Failure | None:
     """The failure on record, if there is one that can be read."""
     raw, _ = read_json(failure_path(paths))
     try:
-        return Failure(raw["life"], raw["preset"], diagnosis_from(raw["diagnosis"])) if raw else None
-    except (KeyError, TypeError, ValueError):
+        return Failure(*_whose(raw), diagnosis_from(raw["diagnosis"])) if raw else None
+    except shapes.WRONG:
         return None
+
+
+def _whose(raw: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    return shapes.optional(shapes.text, raw["life"]), shapes.optional(shapes.text, raw["preset"])
 
 
 def diagnosis_json(told: Diagnosis) -> dict[str, Any]:

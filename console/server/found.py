@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from console.server import shapes
 from console.server.process import Identity, Stat, Table, alive, boot_id, command_line, is_recorder, marked, snapshot
 from console.server.state import ServerRecord, read_exit, read_json, read_server, spec_path
 
@@ -49,21 +50,8 @@ def find_life(record: Path) -> ServerRecord | None:
         keeper, child = keeper_among(ours, table), child_among(ours)
         if keeper is None:
             return None
-        return ServerRecord(
-            life=str(spec["life"]),
-            keeper=keeper,
-            child=child,
-            argv=tuple(map(str, spec["argv"])),
-            log=str(spec["log"]),
-            started=str(spec["started"]),
-            grace_s=float(spec["grace_s"]),
-            whole=bool(spec["subreaper"]),
-            preset=spec["preset"],
-            host=spec["host"],
-            port=spec["port"],
-            restarts=int(spec.get("restarts", 0)),
-        )
-    except (KeyError, TypeError, ValueError):
+        return ServerRecord.from_json({**spec, "keeper": keeper, "child": child, "whole": spec["subreaper"]})
+    except shapes.WRONG:
         return None
 
 

@@ -10,12 +10,14 @@ from dataclasses import replace
 
 from console.paths import Paths
 from console.presets import Preset
+from console.server import shapes
 from console.server.cards import OpenCards, Released, Wait, cards_file, read_before, wait_released, wanted_share
 from console.server.locks import held
 from console.server.process import identify
 from console.server.sockets import bind_problem, owner_of
 from console.server.state import ServerRecord, read_stop, stop_path, write
 from console.server.stop import StopReport, stop_life
+from console.server.strangers import sign
 
 _PORT_S = 10.0
 Tell = Callable[[str], None]
@@ -52,7 +54,9 @@ def _locked(paths: Paths) -> Iterator[None]:
     """Hold the lock, where that can be done: what cannot be locked is stopped all the same."""
     with ExitStack() as stack:
         with suppress(OSError):
-            stack.enter_context(held(paths.server_lock, patience_s=0))
+            lock = stack.enter_context(held(paths.server_lock, patience_s=0))
+            if lock is not None:
+                sign(lock)
         yield
 
 
@@ -78,7 +82,7 @@ def _released(
         return Released()
     preset = coming
     if preset is None and raw:
-        with suppress(KeyError, TypeError, ValueError, AttributeError):
+        with suppress(*shapes.WRONG):
             preset = Preset.from_json(raw)
     before, _ = read_before(cards_file(paths.state), record.life)
     wait = Wait(ours, before, wanted_share(preset) if preset else None)

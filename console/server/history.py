@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from console.files import refuse_odd
 from console.metrics.feed import MIN_WINDOW_S
 from console.metrics.window import ratio
 from console.server.access import in_the_way
+from console.server.lives import RUNS, LifeEnd
 from console.server.minutes import Boot, CardMinute, Minute
 
 LEFT_OUT = "the starts of A/B runs are not in it: `qwen-console ab list` has them"
@@ -49,7 +51,7 @@ class Totals:
     prefix_hit_rate: float | None = None
     acceptance_rate: float | None = None
     generation_tokens_per_s: float | None = None
-    """The best minute, of those with ten seconds and more."""
+    """The highest mean of a minute, of those with ten seconds and more: what a moment reached is not kept."""
     preemptions: int | None = None
     kv_used_max: float | None = None
 
@@ -66,6 +68,8 @@ class BootHistory:
     cards: tuple[CardSpan, ...]
     rows: tuple[Minute, ...]
     card_rows: tuple[CardMinute, ...] = ()
+    end: LifeEnd | None = None
+    """How it ended; `None` where that is not on record."""
 
     @property
     def covered_s(self) -> float:
@@ -75,13 +79,15 @@ class BootHistory:
     @property
     def until(self) -> float:
         """Unix second at which it was seen last; exact to one look of the recorder."""
+        if not self.rows:
+            return float(self.last)
         begun = max(self.last, self.boot.started) if self.first == self.last else self.last
         return min(begun + self.rows[-1].seconds, self.last + 60.0)
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Boots, the newest first; `problem` says why there are none."""
+    """Boots, the one that was started last first; `problem` says why there are none."""
 
     boots: tuple[BootHistory, ...] = ()
     problem: str | None = None
@@ -95,6 +101,7 @@ def read_history(path: Path, since: float) -> History:
     if problem:
         return History(problem=f"{path} cannot be read: {problem[0]}; {problem[1]}")
     try:
+        refuse_odd(path)
         db = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=2.0)
         try:
             minutes = list(_rows(db, Minute, "minutes", "WHERE at >= ? ORDER BY at", (since,)))
@@ -102,14 +109,44 @@ def read_history(path: Path, since: float) -> History:
             boots = {boot.life: boot for boot in _rows(db, Boot, "boots", "", ())}
         finally:
             db.close()
-    except (sqlite3.Error, TypeError, ValueError) as error:
+    except (sqlite3.Error, OSError, TypeError, ValueError) as error:
         why = "the recorder begins a new one and keeps this as history.db.torn"
         if problem := in_the_way(path) or in_the_way(path.parent):
             why = "; ".join(problem)
         return History(problem=f"{path} cannot be read ({error}); {why}")
     of_life, of_cards = _by_life(minutes), _by_life(cards)
-    lives = dict.fromkeys(minute.life for minute in reversed(minutes))
-    return History(tuple(_boot(boots.get(life), life, of_life[life], of_cards.get(life, [])) for life in lives))
+    found = (_boot(boots.get(life), life, rows, of_cards.get(life, [])) for life, rows in of_life.items())
+    return History(_sorted(found))
+
+
+def with_ends(found: History, lives: Sequence[LifeEnd], since: float) -> History:
+    """The history with how each life ended, and with the lives and failed starts that left no minute behind.
+
+    Args:
+        found: what was recorded by the minute.
+        lives: what is on record of lives.
+        since: unix time before which nothing is of interest.
+    """
+    ends = {one.life: one for one in lives if one.life is not None}
+    boots = [replace(boot, end=ends.get(boot.boot.life)) for boot in found.boots]
+    there = {boot.boot.life for boot in boots}
+    more = [
+        _without_minutes(one)
+        for one in lives
+        if one.word != RUNS and one.life not in there and (one.at or one.started) >= since
+    ]
+    return replace(found, boots=_sorted([*boots, *more]))
+
+
+def _without_minutes(one: LifeEnd) -> BootHistory:
+    started = int(one.started)
+    boot = Boot(one.life or "", one.preset, None, None, one.simulated, started)
+    return BootHistory(boot, started, int(one.at or started), Totals(), (), (), end=one)
+
+
+def _sorted(boots: Iterable[BootHistory]) -> tuple[BootHistory, ...]:
+    """By their starts, the last one first."""
+    return tuple(sorted(boots, key=lambda boot: boot.boot.started, reverse=True))
 
 
 def _rows(db: sqlite3.Connection, kind: type[R], table: str, condition: str, values: tuple[Any, ...]) -> Iterator[R]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from console.errors import BusyError, ConsoleError
+from console.files import parse_json
 from console.server.locks import held
 from console.server.process import KEEP_ENVIRON, MARKER
 from console.server.rotation import LIMIT_BYTES
@@ -133,7 +134,7 @@ def keeper_command(spec: Path) -> list[str]:
 
 def _heard(spec: KeeperSpec, report: str, problem: str) -> Spawned:
     try:
-        news = json.loads(report)
+        news = parse_json(report)
         return Spawned(int(news["keeper"]), int(news["child"]))
     except ValueError:
         why = problem

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from console.endpoint import Endpoint
-from console.errors import NothingError
+from console.files import read_text
 from console.paths import Paths
 from console.presets import Preset
 from console.server.cards import OpenCards, own_cards
@@ -24,6 +24,7 @@ from console.server.foreign import ForeignWatch
 from console.server.found import known_life, leftovers
 from console.server.halt import halt
 from console.server.holders import Holders
+from console.server.lives import keep_refused
 from console.server.locks import is_held
 from console.server.process import alive
 from console.server.proof import proof_link, read_proof
@@ -35,6 +36,7 @@ from console.server.startup import StartupReader
 from console.server.state import ServerRecord, read_stop, stop_path
 from console.server.status import Diagnosis, Phase, ServerStatus, State
 from console.server.stop import StopReport
+from console.server.strangers import nothing_to_stop, stranger
 from console.server.stray import NOTE, Strays
 from console.server.worked import at_hand, read_worked
 
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
 _MOMENT_S = 2.0
 _PATIENCE_S = 10.0
 """For a start under way to say whom it started."""
+_UNNAMED = ServerStatus(State.STARTING, Phase.START)
+"""One of which nothing else is known yet."""
 
 
 class Server:
@@ -146,7 +150,7 @@ class Server:
         if record is None or read_canary(self.paths, record.life) is None:
             return None
         try:
-            return self.paths.baseline.read_text()
+            return read_text(self.paths.baseline)
         except (OSError, ValueError):
             return None
 
@@ -180,7 +184,8 @@ class Server:
             if request and record and request.life == record.life and alive(request.asker):
                 detail = "waiting for its port and the cards' memory"
                 return replace(status, state=State.STOPPING, phase=Phase.STOPPING, detail=detail, diagnosis=None)
-            return ServerStatus(State.STARTING, Phase.START)
+            locked = stranger(self.paths)
+            return replace(status, note=f"{locked.what}: {locked.fix}") if locked else _UNNAMED
         failure = read_failure(self.paths)
         if failure and failure.life is None and not status.ours:
             return ServerStatus(State.FAILED, preset=failure.preset, diagnosis=failure.diagnosis)
@@ -209,6 +214,7 @@ class Server:
             launch(self.paths, preset, log, self._open_cards, recorded=recorded)
         except PortInUse as error:
             write_failure(self.paths, Failure(None, preset.name, error.diagnosis))
+            keep_refused(self.paths, preset.name, error.diagnosis, simulated=preset.simulated)
             raise
 
     def follow_start(self, timeout_s: float | None = None) -> Iterator[ServerStatus]:
@@ -245,22 +251,13 @@ class Server:
 
         Raises:
             NothingError: there is no server of ours.
+            BusyError: nor can there be, a stranger holds the lock.
         """
         record = self._stoppable()
         if record is None:
-            raise self._nothing()
+            raise nothing_to_stop(self.paths, self._foreign.status())
         tell = on_event or (lambda _text: None)
         return halt(self.paths, record, self._open_cards, reason=reason, tell=tell, coming=coming)
-
-    def _nothing(self) -> NothingError:
-        foreign = self._foreign.status()
-        if foreign is None:
-            return NothingError("there is no server to stop", "none of this console runs", "`qwen-console status`")
-        return NothingError(
-            f"the server on {foreign.url} is not ours to stop",
-            foreign.note or "",
-            "end it where it was started",
-        )
 
     def _stoppable(self) -> ServerRecord | None:
         """Who is to be stopped; a start under way is waited for until it says whom it started."""
@@ -271,7 +268,7 @@ class Server:
                 return record
             if record and leftovers(record, self.paths.exit_record):
                 return record
-            if not is_held(self.paths.server_lock) or time.monotonic() > end:
+            if not is_held(self.paths.server_lock) or time.monotonic() > end or stranger(self.paths):
                 return None
             time.sleep(0.05)
 

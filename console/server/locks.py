@@ -54,7 +54,8 @@ def _above_the_streams(handle: int) -> int:
 def is_held(path: Path) -> bool:
     """Whether somebody holds the lock now, as far as this user can see."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        # A pipe in its place would keep us waiting for a writer.
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return False
     try:

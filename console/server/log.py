@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from console.files import open_file
 from console.paths import Paths
 from console.server.rotation import pieces
 
@@ -25,11 +26,23 @@ _SHORTEST_SECRET = 4
 
 
 _OWN_LOOK = re.compile(r'"GET /(?:metrics|health|sim/gpus|version|v1/models)\b[^"]*" 200')
+_ANSWERED = re.compile(r'"(?:GET|POST) /[^"]*" 200')
 
 
 def is_own_look(line: str) -> bool:
     """Whether it is an access line of what our own consoles and recorder ask all the time."""
     return "GET /" in line and _OWN_LOOK.search(line) is not None
+
+
+def is_background(line: str, *, of_run: bool) -> bool:
+    """Whether it is an access line that nobody's client caused: a look of our own, or what an A/B run asks its arm.
+
+    Args:
+        line: of the log.
+        of_run: whether it is the log of a run's arm: a client has not its key, so whatever is answered there is the
+            run's own.
+    """
+    return is_own_look(line) or (of_run and _ANSWERED.search(line) is not None)
 
 
 def new_log(paths: Paths, preset: str) -> Path:
@@ -69,7 +82,7 @@ def ends(path: Path) -> list[str]:
 def head(path: Path) -> list[str]:
     """The whole lines of a log's beginning."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return _text(_whole(file.read(HEAD_BYTES))).splitlines()
     except OSError:
         return []
@@ -83,7 +96,7 @@ def follow(path: Path, offset: int) -> tuple[list[str], int]:
     as a line's end.
     """
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             if file.seek(0, 2) < offset:
                 offset = 0
             file.seek(offset)
@@ -111,7 +124,7 @@ def redact(line: str, secrets: Iterable[str]) -> str:
 
 def _read_end(path: Path, limit: int) -> bytes:
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             size = file.seek(0, 2)
             file.seek(max(0, size - limit))
             return file.read(limit)

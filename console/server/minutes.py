@@ -13,6 +13,8 @@ from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from console.files import refuse_odd
+
 VERSION = 1
 KEPT_MINUTES = 100_000
 """Of running servers, about ten weeks; with two cards some 30 MB."""
@@ -172,7 +174,8 @@ def _is_torn(error: Exception) -> bool:
 
 def _connect(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600))
+    refuse_odd(path)
     db = sqlite3.connect(path, timeout=_BUSY_S)
     try:
         db.execute("PRAGMA journal_mode=WAL")

@@ -11,6 +11,7 @@ from typing import Any
 from console import units
 from console.paths import Paths
 from console.presets import Preset
+from console.server import shapes
 from console.server.chain import Link
 from console.server.fingerprint import file_name, fingerprint
 from console.server.state import SCHEMA, read_json, write_json
@@ -73,7 +74,7 @@ def read_proof(paths: Paths, preset: Preset) -> Proof | None:
         return None
     try:
         return _proof(raw)
-    except (KeyError, TypeError, ValueError):
+    except shapes.WRONG:
         return None
 
 
@@ -81,14 +82,19 @@ def _proof(raw: Mapping[str, Any]) -> Proof:
     return Proof(
         fingerprint=str(raw["fingerprint"]),
         at=str(raw["at"]),
-        version=raw["version"],
-        prompt_tokens=int(raw["prompt_tokens"]),
-        max_model_len=int(raw["max_model_len"]),
-        seconds=float(raw["seconds"]),
+        version=shapes.optional(shapes.text, raw["version"]),
+        prompt_tokens=shapes.whole(raw["prompt_tokens"]),
+        max_model_len=shapes.whole(raw["max_model_len"]),
+        seconds=shapes.number(raw["seconds"]),
         ok=bool(raw["ok"]),
-        why=raw["why"],
-        cards=tuple(CardPeak(**card) for card in raw["cards"]),
+        why=shapes.optional(shapes.text, raw["why"]),
+        cards=tuple(_card(card) for card in raw["cards"]),
     )
+
+
+def _card(raw: Mapping[str, Any]) -> CardPeak:
+    known = (shapes.optional(shapes.whole, raw[name]) for name in ("total", "margin"))
+    return CardPeak(shapes.whole(raw["index"]), shapes.whole(raw["peak"]), *known)
 
 
 def proof_link(proof: Proof | None, version: str | None) -> Link:

@@ -17,6 +17,7 @@ from console.server.fingerprint import fingerprint
 from console.server.life import Server
 from console.server.proof import CardPeak, Proof, write_proof
 from console.server.ready import keep_baseline
+from console.server.run_lock import refuse_probe
 from console.server.state import now_utc
 from console.server.status import ServerStatus, State
 
@@ -60,8 +61,10 @@ def prove(server: Server, open_cards: OpenCards, say: Callable[[str], None] = la
 
     Raises:
         ProofFailed: it was not answered; this is kept as well.
+        BusyError: an A/B run goes on, which it would spoil.
         ConsoleError: it could not be tried.
     """
+    refuse_probe(server.paths)
     endpoint, preset = server.endpoint(), server.preset()
     status = server.status()
     if endpoint is None or preset is None or status.state is not State.READY:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from console.server import shapes
 from console.server.state import SCHEMA, read_json, write_text
 
 if TYPE_CHECKING:
@@ -111,18 +112,18 @@ def _read(path: Path, life: str) -> Pulse | None:
         return None
     try:
         return _pulse(raw)
-    except (KeyError, TypeError, ValueError):
+    except shapes.WRONG:
         return None
 
 
 def _pulse(raw: Mapping[str, Any]) -> Pulse:
     return Pulse(
         life=raw["life"],
-        moves=tuple(raw["moves"]),
-        since=float(raw["since"]),
-        tokens=tuple(raw["tokens"]),
-        tokens_since=float(raw["tokens_since"]),
-        kv=raw["kv"],
+        moves=tuple(shapes.optional(shapes.number, one) for one in raw["moves"]),
+        since=shapes.number(raw["since"]),
+        tokens=tuple(shapes.optional(shapes.number, one) for one in raw["tokens"]),
+        tokens_since=shapes.number(raw["tokens_since"]),
+        kv=shapes.optional(shapes.number, raw["kv"]),
     )
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from console.endpoint import Endpoint, EndpointError
 from console.paths import Paths
+from console.server import shapes
 from console.server.locks import is_held
 from console.server.process import Identity
 from console.server.state import SCHEMA, identity_from, read_json, write_json, write_text
@@ -61,14 +62,14 @@ def _canary(raw: Mapping[str, Any]) -> Canary | None:
         return Canary(
             life=raw["life"],
             ok=bool(raw["ok"]),
-            why=raw["why"],
-            cause=raw["cause"],
-            model=raw["model"],
-            version=raw["version"],
-            seconds=float(raw["seconds"]),
+            why=shapes.optional(shapes.text, raw["why"]),
+            cause=shapes.optional(shapes.text, raw["cause"]),
+            model=shapes.optional(shapes.text, raw["model"]),
+            version=shapes.optional(shapes.text, raw["version"]),
+            seconds=shapes.number(raw["seconds"]),
             engine=tuple((identity_from(who), str(name)) for who, name in raw.get("engine", ())),
         )
-    except (KeyError, TypeError, ValueError):
+    except shapes.WRONG:
         return None
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from console.errors import ConsoleError
+from console.files import read_text
 from console.gpu.sample import GpuReport, GpuSample, GpuSource
 from console.gpu.source import open_source
 from console.metrics import vllm
@@ -251,8 +252,8 @@ class Watch:
         try:
             path = self._state / "baseline.prom"
             age = max(0.0, time.time() - path.stat().st_mtime)
-            return vllm.read(parse(path.read_text()), time.monotonic() - age)
-        except (OSError, ConsoleError):
+            return vllm.read(parse(read_text(path)), time.monotonic() - age)
+        except (OSError, UnicodeDecodeError, ConsoleError):
             return page
 
 

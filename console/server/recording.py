@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from console.files import open_file
 from console.server.state import SCHEMA, recorder_path, write_json
 
 STARTS = 4
@@ -92,7 +93,7 @@ class Recording:
         """How it ended, and the last it said."""
         how = f"signal {-code} ended it" if code < 0 else f"it ended with code {code}"
         said = b""
-        with suppress(OSError), self._log.open("rb") as file:
+        with suppress(OSError), open_file(self._log) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_BYTES))
             said = file.read().strip()
         last = said.rpartition(b"\n")[2].decode(errors="replace")[:_LAST_CHARS]

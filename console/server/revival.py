@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from console.paths import Paths
+from console.server import shapes
 from console.server.failure import diagnosis_from, diagnosis_json
 from console.server.process import Identity, alive
 from console.server.state import SCHEMA, identity_from, read_json, write_json
@@ -117,12 +118,12 @@ def read_revival(paths: Paths) -> Revival | None:
         return Revival(
             life=str(raw["life"]),
             by=identity_from(raw["by"]),
-            preset=raw["preset"],
-            attempt=int(raw["attempt"]),
-            at=float(raw["at"]) if raw["at"] is not None else None,
+            preset=shapes.optional(shapes.text, raw["preset"]),
+            attempt=shapes.whole(raw["attempt"]),
+            at=shapes.optional(shapes.number, raw["at"]),
             why=str(raw["why"]),
             diagnosis=diagnosis_from(raw["diagnosis"]) if raw["diagnosis"] else None,
             times=tuple(map(str, raw["times"])),
         )
-    except (KeyError, TypeError, ValueError):
+    except shapes.WRONG:
         return None

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from console.paths import Paths
 from console.presets import Preset
+from console.server import shapes
 from console.server.cards import (
     Wait,
     cards_file,
@@ -34,6 +35,7 @@ from console.server.cards import (
 from console.server.ended import Ended
 from console.server.fingerprint import file_name
 from console.server.keeper_spawn import child_env, keeper_command
+from console.server.lives import keep_end
 from console.server.log import new_log, secret_values
 from console.server.phase import LogWatch
 from console.server.process import MARKER, Identity, identify
@@ -109,7 +111,7 @@ def _revival(
 def _preset(record: ServerRecord) -> Preset | None:
     try:
         return Preset.from_json(record.preset) if record.preset else None
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except shapes.WRONG:
         return None
 
 
@@ -131,6 +133,7 @@ def _become_keeper(
     spec, _ = read_json(path)
     if spec is None:
         return
+    keep_end(paths)
     life = uuid.uuid4().hex
     log = new_log(paths, file_name(str((record.preset or {}).get("name"))))
     told = {**spec, "life": life, "log": str(log), "started": now_utc(), "restarts": attempt, "lock_fd": lock}

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from console.errors import BusyError
+from console.files import read_text
 from console.paths import Paths
 from console.server.locks import held, is_held
 from console.server.process import Identity, identify
+
+_PID = re.compile(r"[0-9]{1,9}")
+PROBE_SPOILS = "an A/B run is going on: a probe would spoil it"
 
 
 @contextmanager
@@ -40,13 +45,13 @@ def run_holder(paths: Paths) -> Identity | None:
     if not is_held(paths.run_lock):
         return None
     _, *pid = _words(paths)
-    return identify(int(pid[0])) if pid and pid[0].isdecimal() else None
+    return identify(int(pid[0])) if pid and _PID.fullmatch(pid[0]) else None
 
 
 def _words(paths: Paths) -> list[str]:
     """The run's id, and the pid of its process."""
     try:
-        return paths.run_lock.read_text().split() or ["unknown"]
+        return read_text(paths.run_lock).split() or ["unknown"]
     except (OSError, UnicodeDecodeError):
         return ["unknown"]
 
@@ -66,6 +71,20 @@ def left_note(paths: Paths, log: str) -> str | None:
         f"this server is an arm left by the A/B run {run_id}, which died "
         f"(`qwen-console ab recover {run_id}` puts back what ran before)"
     )
+
+
+def refuse_probe(paths: Paths) -> None:
+    """See that requests of this console's own would spoil nothing.
+
+    Raises:
+        BusyError: a run goes on: it would count them as foreign traffic, and the boot would be void.
+    """
+    if run_id := run_is_live(paths):
+        raise BusyError(
+            PROBE_SPOILS,
+            f"the run {run_id} voids a boot that answers requests of anybody else",
+            f"wait for it (`qwen-console ab show {run_id}`), or end it: `qwen-console ab stop {run_id}`",
+        )
 
 
 def busy_with(run_id: str) -> BusyError:

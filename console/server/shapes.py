@@ -5,8 +5,15 @@ A file of another shape was not written by this console, or no longer is what it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, TypeVar
+
+from console.address import is_host
+
+T = TypeVar("T")
+WRONG = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError)
+"""What reading a file of another shape ends in."""
 
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "name": (str,),
@@ -44,6 +51,66 @@ def text(raw: Any) -> str:
     return raw
 
 
+def word(raw: Any) -> str:
+    """The same, and not empty.
+
+    Raises:
+        TypeError, ValueError: it cannot, or it is.
+    """
+    if not text(raw):
+        raise ValueError
+    return str(raw)
+
+
+def stamp(raw: Any) -> str:
+    """A moment as ISO 8601 with its zone.
+
+    Raises:
+        TypeError, ValueError: it is none.
+    """
+    if datetime.fromisoformat(text(raw)).tzinfo is None:
+        raise ValueError
+    return str(raw)
+
+
+def whole(raw: Any) -> int:
+    """A whole number.
+
+    Raises:
+        TypeError, ValueError: it is none, or out of all proportion.
+    """
+    if not isinstance(raw, int):
+        raise TypeError
+    return int(number(raw))
+
+
+def host(raw: Any) -> str:
+    """Where a server may listen.
+
+    Raises:
+        TypeError, ValueError: nothing listens at such a host.
+    """
+    if not is_host(text(raw)):
+        raise ValueError
+    return str(raw)
+
+
+def port(raw: Any) -> int:
+    """The number of a port that one can connect to.
+
+    Raises:
+        TypeError, ValueError: it is none.
+    """
+    if not 0 < whole(raw) <= 65535:
+        raise ValueError
+    return int(raw)
+
+
+def optional(shape: Callable[[Any], T], raw: Any) -> T | None:
+    """Nothing, or what has that shape."""
+    return None if raw is None else shape(raw)
+
+
 def number(raw: Any) -> float:
     """A number that is one: neither text nor infinite.
 
@@ -71,10 +138,18 @@ def preset(raw: Any) -> Mapping[str, Any] | None:
     _check(raw["server"], _SERVER_KINDS)
     for word in (*raw["command"], *raw["env"].values(), *(raw.get("secrets") or ())):
         text(word)
-    for value in raw["args"].values():
-        if isinstance(value, str):
-            text(value)
+    host(raw["server"]["host"])
+    _texts(raw["args"])
     return raw
+
+
+def _texts(raw: Any) -> None:
+    """See that every text within can be a word of a command."""
+    if isinstance(raw, str):
+        text(raw)
+    elif isinstance(raw, dict | list):
+        for value in raw.values() if isinstance(raw, dict) else raw:
+            _texts(value)
 
 
 def _check(raw: Mapping[str, Any], kinds: Mapping[str, tuple[type, ...]]) -> None:

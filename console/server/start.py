@@ -17,6 +17,7 @@ from console.server.cards import OpenCards, cards_file, look, too_little, write_
 from console.server.failure import failure_path
 from console.server.found import known_life, leftovers
 from console.server.keeper_spawn import KeeperSpec, spawn_holding
+from console.server.lives import keep_end
 from console.server.locks import held
 from console.server.log import new_log
 from console.server.process import alive
@@ -25,6 +26,7 @@ from console.server.revival import read_revival, revival_path
 from console.server.sockets import bind_problem, owner_of, url_of
 from console.server.state import ServerRecord, read_stop, stop_path
 from console.server.status import Diagnosis, Phase
+from console.server.strangers import sign, stranger
 from console.server.stray import NOTE, find_stray
 from console.server.weights import weights_of
 
@@ -124,10 +126,12 @@ def launch(paths: Paths, preset: Preset, log: Path | None, open_cards: OpenCards
     with held(paths.server_lock) as lock:
         if lock is None:
             raise busy(paths)
+        sign(lock)
         _refuse_leftovers(paths)
         if preset.server.port == 0:
             preset = preset.with_port(free_port(preset.server.host))
         check_port(preset.server.host, preset.server.port)
+        keep_end(paths)
         for stale in (paths.canary, paths.baseline, failure_path(paths), canary_lock(paths), revival_path(paths)):
             stale.unlink(missing_ok=True)
         spec = KeeperSpec(
@@ -182,20 +186,27 @@ def busy(paths: Paths) -> BusyError:
             "`qwen-console status` shows when; `qwen-console down` calls it off",
         )
     if record is None or record.preset is None:
-        return BusyError("a server is being started by another console", "", "`qwen-console status` shows it")
+        return _being_started(paths, record)
     name, url = record.preset["name"], url_of(record.host or "", record.port or 0)
     request, _ = read_stop(stop_path(paths.server_record))
     if request and request.life == record.life and (request.taken or alive(request.asker)):
         return BusyError(f"the server {name} is being stopped", f"asked by: {request.by}", "try again when it is gone")
     if not alive(record.keeper) and not alive(record.child):
         # Of the life before; whoever holds the lock has not got so far as to put its own on record.
-        return _stray_in_the_way(paths, record) or BusyError(
-            "a server is being started by another console", "", "`qwen-console status` shows it"
-        )
+        return _being_started(paths, record)
     return BusyError(
         f"the server {name} is up on {url}",
         "one server at a time: another would take its memory",
         "switch with `qwen-console restart PRESET`, or stop it: `qwen-console down`",
+    )
+
+
+def _being_started(paths: Paths, known: ServerRecord | None) -> BusyError:
+    """The lock is held, and by nobody who is on record."""
+    return (
+        _stray_in_the_way(paths, known)
+        or stranger(paths)
+        or BusyError("a server is being started by another console", "", "`qwen-console status` shows it")
     )
 
 

@@ -11,7 +11,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from console.files import parse_json, read_text
 from console.paths import Paths
+from console.server import shapes
 from console.server.facts import StartupFacts
 from console.server.fingerprint import file_name
 from console.server.state import SCHEMA, write_text
@@ -72,16 +74,16 @@ def keep_start(paths: Paths, preset: str, start: Start) -> None:
         "total_s": round(start.total_s, 2),
         "phases": phases,
     }
-    with suppress(OSError):
+    with suppress(OSError, UnicodeDecodeError):
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        old = path.read_text().splitlines() if path.exists() else []
+        old = read_text(path).splitlines() if path.exists() else []
         write_text(path, "".join(f"{text}\n" for text in [*old[-_KEPT:], json.dumps(line)]))
 
 
 def past_starts(paths: Paths, preset: str) -> tuple[Start, ...]:
     """The history, oldest first; lines that cannot be read are left out."""
     try:
-        lines = starts_file(paths, preset).read_text().splitlines()
+        lines = read_text(starts_file(paths, preset)).splitlines()
     except (OSError, UnicodeDecodeError):
         return ()
     return tuple(start for line in lines if (start := _start(line)) is not None)
@@ -89,12 +91,14 @@ def past_starts(paths: Paths, preset: str) -> tuple[Start, ...]:
 
 def _start(line: str) -> Start | None:
     try:
-        raw: dict[str, Any] = json.loads(line)
+        raw: dict[str, Any] = parse_json(line)
         if raw["schema"] != SCHEMA:
             return None
-        phases = {Phase(name): float(seconds) for name, seconds in raw["phases"].items()}
-        return Start(raw["at"], raw["fingerprint"], raw["version"], raw["cache"], float(raw["total_s"]), phases)
-    except (KeyError, TypeError, ValueError, AttributeError):
+        phases = {Phase(name): shapes.number(seconds) for name, seconds in raw["phases"].items()}
+        words = shapes.text(raw["at"]), shapes.text(raw["fingerprint"])
+        kinds = shapes.optional(shapes.text, raw["version"]), shapes.optional(shapes.text, raw["cache"])
+        return Start(*words, *kinds, shapes.number(raw["total_s"]), phases)
+    except shapes.WRONG:
         return None
 
 

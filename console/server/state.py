@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from console import files
 from console.server import shapes
 from console.server.process import Identity, Kin
 
@@ -56,20 +57,25 @@ class ServerRecord:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> ServerRecord:
-        """The inverse of `write`."""
+        """The inverse of `write`.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is none; a server's has an address.
+        """
+        address = shapes.optional if raw["preset"] is None else _needed
         return cls(
-            life=str(raw["life"]),
+            life=shapes.word(raw["life"]),
             keeper=identity_from(raw["keeper"]),
-            child=identity_from(raw["child"]) if raw["child"] is not None else None,
-            argv=tuple(map(str, raw["argv"])),
-            log=shapes.text(raw["log"]),
-            started=str(raw["started"]),
+            child=shapes.optional(identity_from, raw["child"]),
+            argv=tuple(map(shapes.text, raw["argv"])),
+            log=shapes.word(raw["log"]),
+            started=shapes.stamp(raw["started"]),
             grace_s=shapes.number(raw["grace_s"]),
             whole=bool(raw["whole"]),
             preset=shapes.preset(raw["preset"]),
-            host=None if raw["host"] is None else shapes.text(raw["host"]),
-            port=None if raw["port"] is None else int(shapes.number(raw["port"])),
-            restarts=int(raw.get("restarts", 0)),
+            host=address(shapes.host, raw["host"]),
+            port=address(shapes.port, raw["port"]),
+            restarts=shapes.whole(raw.get("restarts", 0)),
         )
 
 
@@ -94,12 +100,12 @@ class ExitRecord:
     def from_json(cls, raw: Mapping[str, Any]) -> ExitRecord:
         """The inverse of `write`."""
         return cls(
-            life=str(raw["life"]),
-            code=None if raw["code"] is None else int(raw["code"]),
-            signal=None if raw["signal"] is None else int(raw["signal"]),
-            at=str(raw["at"]),
+            life=shapes.word(raw["life"]),
+            code=shapes.optional(shapes.whole, raw["code"]),
+            signal=shapes.optional(shapes.whole, raw["signal"]),
+            at=shapes.text(raw["at"]),
             asked=bool(raw["asked"]),
-            asked_by=None if raw["asked_by"] is None else shapes.text(raw["asked_by"]),
+            asked_by=shapes.optional(shapes.text, raw["asked_by"]),
             escalated=bool(raw["escalated"]),
         )
 
@@ -121,12 +127,16 @@ class StopRequest:
     def from_json(cls, raw: Mapping[str, Any]) -> StopRequest:
         """The inverse of `write`."""
         return cls(
-            life=str(raw["life"]),
-            by=str(raw["by"]),
-            asker=identity_from(raw["asker"]) if raw["asker"] is not None else None,
-            at=str(raw["at"]),
+            life=shapes.word(raw["life"]),
+            by=shapes.text(raw["by"]),
+            asker=shapes.optional(identity_from, raw["asker"]),
+            at=shapes.text(raw["at"]),
             taken=bool(raw["taken"]),
         )
+
+
+def _needed(shape: Callable[[Any], T], raw: Any) -> T | None:
+    return shape(raw)
 
 
 def identity_from(raw: Any) -> Identity:
@@ -136,7 +146,10 @@ def identity_from(raw: Any) -> Identity:
         TypeError, ValueError: it is none.
     """
     pid, start, boot = raw
-    return Identity(int(pid), int(start), str(boot))
+    # A signal to 0 or less would go to a whole group, or to everybody.
+    if shapes.whole(pid) < 1:
+        raise ValueError
+    return Identity(pid, shapes.whole(start), shapes.text(boot))
 
 
 def write(path: Path, record: ServerRecord | ExitRecord | StopRequest) -> None:
@@ -180,10 +193,10 @@ def write_text(path: Path, text: str, *, sync: bool = True) -> None:
 def read_json(path: Path) -> tuple[Mapping[str, Any] | None, str | None]:
     """A state file's content, or `None` with a note when it is there but no use."""
     try:
-        raw = json.loads(path.read_text())
+        raw = files.read_json(path)
     except FileNotFoundError:
         return None, None
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         return None, f"{path.name} cannot be read and is ignored ({type(error).__name__})"
     if not isinstance(raw, dict):
         return None, f"{path.name} is torn and is ignored"
@@ -198,7 +211,7 @@ def _read(path: Path, build: Callable[[Mapping[str, Any]], T]) -> tuple[T | None
         return None, note
     try:
         return build(raw), None
-    except (KeyError, TypeError, ValueError, OverflowError):
+    except shapes.WRONG:
         return None, f"{path.name} lacks what it should hold and is ignored"
 
 

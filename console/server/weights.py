@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -11,10 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from console.files import read_json, read_text
 from console.memory.files import hub
+from console.paths import expanded
 from console.presets import Preset, child_env
 
 _PATTERNS = ("*.safetensors", "*.bin", "*.pt", "*.gguf")
+_INDEX_BYTES = 64_000_000
 _INDEXES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 
 
@@ -38,12 +40,12 @@ class Weights:
 
 def weights_of(preset: Preset) -> Weights:
     """The model of this preset, as its server would look for it."""
-    given = Path(preset.model).expanduser()
+    given = expanded(preset.model)
     if given.exists() or preset.model.startswith(("/", "~", ".")):
         return Weights(given, local=True, whole=given.exists(), free=free_bytes(given))
     env = child_env(preset)
     cache = preset.args.get("download-dir")
-    root = Path(cache).expanduser() if isinstance(cache, str) else hub(env)
+    root = expanded(cache) if isinstance(cache, str) else hub(env)
     revision = preset.args.get("revision")
     return _cached(root / f"models--{preset.model.replace('/', '--')}", str(revision or "main"))
 
@@ -63,8 +65,8 @@ def _cached(folder: Path, revision: str) -> Weights:
 
 def _snapshot(folder: Path, revision: str) -> Path | None:
     """The folder of links of that revision: by its reference, by its name, else the only one there is."""
-    with suppress(OSError):
-        revision = (folder / "refs" / revision).read_text().strip() or revision
+    with suppress(OSError, ValueError):
+        revision = read_text(folder / "refs" / revision).strip() or revision
     exact = folder / "snapshots" / revision
     if exact.is_dir():
         return exact
@@ -82,7 +84,7 @@ def _is_whole(folder: Path) -> bool:
 def _index(folder: Path) -> dict[str, Any]:
     for name in _INDEXES:
         try:
-            raw = json.loads((folder / name).read_text())
+            raw = read_json(folder / name, _INDEX_BYTES)
         except (OSError, ValueError):
             continue
         if isinstance(raw, dict):

@@ -10,6 +10,7 @@ from typing import Any
 from console.paths import Paths
 from console.presets import Preset, load_catalog
 from console.presets.catalog import refilled
+from console.server import shapes
 from console.server.failure import read_failure
 from console.server.keeping_secrets import from_record
 from console.server.state import SCHEMA, read_json, write_json
@@ -48,7 +49,7 @@ def read_worked(paths: Paths, running: Preset | None, besides: Preset | None = N
             if raw is not None and (besides is None or not _same(raw, besides.to_json())):
                 found = from_record(raw, running)
                 return refilled(found, load_catalog(paths.preset_dirs()).presets) if found.unset else found
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except shapes.WRONG:
             continue
     return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -108,3 +109,43 @@ def test_an_unwritable_history_does_not_stop_a_server(demo: Console) -> None:
     demo("down")
     assert demo.processes() == []
     assert "cannot be read" in demo("history").err
+
+
+def test_the_history_says_how_each_life_ended_and_holds_failed_starts(demo: Console) -> None:
+    demo("up")
+    demo("down")
+    demo("up", "--set", "env.QWEN_CONSOLE_SIM_FAULT=oom", code=1)
+    demo("up")
+    ask(demo.status()["server"]["url"], 8)
+    child = psutil.Process(demo.status()["server"]["pid"])
+    child.send_signal(signal.SIGKILL)
+    wait_until(lambda: demo.state == "failed")
+    demo("up")
+    whole = demo("history", "--json").json["boots"]
+    ends = [(boot["end"]["word"], boot["end"]["cause"]) for boot in whole]
+    # One that has no minute yet and goes on is not in it.
+    assert [end for end in ends if end[0] != "runs"] == [
+        ("killed", None),
+        ("failed to start", "oom"),
+        ("stopped", None),
+    ]
+    started = [boot["started"] for boot in whole]
+    assert started == sorted(started, reverse=True)
+    text = demo("history").out
+    assert "best minute's mean" in text
+    assert "killed: SIGKILL, not by this console" in text
+    assert "failed to start: " in text
+    assert "(oom)" in text
+    assert "stopped: by down" in text
+    demo("down")
+    assert demo.processes() == []
+
+
+def test_a_refused_start_stands_in_the_history(demo: Console) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        demo("up", "--set", f"server.port={taken.getsockname()[1]}", code=1)
+    (boot,) = demo("history", "--json").json["boots"]
+    assert (boot["end"]["word"], boot["end"]["cause"]) == ("failed to start", "port-in-use")
+    assert "in use by somebody else (port-in-use)" in demo("history").out

@@ -65,10 +65,9 @@ def test_a_long_prefill_is_no_stall_and_is_shown(house: House) -> None:
         # 125 s without a token: only KV use moves, chunk by chunk.
         _long_ago(house, 31)
         house.figures(100, 0.10 + step / 10)
-        status = _fresh(house)
-        assert status.state is State.READY
-    assert status.prefill_s is not None
-    assert status.prefill_s > 120
+        assert _fresh(house).state is State.READY
+    # A look whose page comes too late on a busy machine says nothing of it.
+    until(lambda: (_fresh(house).prefill_s or 0.0) > 120, "the prefill is shown")
     house.server.stop()
 
 

@@ -227,6 +227,8 @@ def test_the_keeper_is_small_and_knows_nothing_of_the_console(house: House) -> N
         f"console.server.{name}" for name in ("ending", "keeper", "process", "recording", "rotation", "shapes", "state")
     } | {
         "console",
+        "console.address",
+        "console.files",
         "console.server",
     }
     assert not {name for name in done.stdout.split() if name.split(".")[0] not in known and "distutils" not in name}

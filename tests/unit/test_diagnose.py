@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from console.cli.server import failure
 from console.server.diagnose import diagnose
+from console.server.diagnosis.rule import as_keys
 from console.server.lines import EVIDENCE_LIMIT
 from console.server.status import Phase, ServerStatus, State
 from tests.unit.log_cases import read_log, text_of
@@ -290,6 +291,18 @@ def test_a_pinned_cache_is_what_is_made_smaller_and_the_line_is_said_once() -> N
     ]
     found = diagnose(lines, exit_code=1)
     assert found is not None
-    assert "set --kv-cache-memory-bytes 2231564544 (now 2500000000" in found.fix
+    assert "set --kv-cache-memory-bytes 2231564544 (now 2500000000: 256 MiB less for the KV cache" in found.fix
+    assert "more;" not in found.fix
+    assert "`args: {kv-cache-memory-bytes: 2231564544}`" in found.fix
     assert "set --gpu-memory-utilization" not in found.fix
     assert str(failure("p", ServerStatus(State.FAILED, diagnosis=found))).count(oom) == 1
+
+
+def test_a_fix_with_a_value_names_the_key_of_a_preset_too() -> None:
+    fix = "set --max-num-batched-tokens 1024 (now 2048); or set --gpu-memory-utilization 0.9 (now 0.91)"
+    assert as_keys(fix) == (
+        ". In the preset: `args: {max-num-batched-tokens: 1024}` or `args: {gpu-memory-utilization: 0.9}`; "
+        "for one start: `--set max-num-batched-tokens=1024`"
+    )
+    assert as_keys("set --max-num-batched-tokens to 1600 or more").endswith("`--set max-num-batched-tokens=1600`")
+    assert as_keys("set --master-port or VLLM_PORT to a free port; or lower --max-num-seqs") == ""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from console.paths import Paths
-from console.server.log import HEAD_BYTES, KEPT, TAIL_BYTES, ends, follow, new_log, redact, tail
+from console.server.log import HEAD_BYTES, KEPT, TAIL_BYTES, ends, follow, is_background, new_log, redact, tail
 
 
 def test_the_tail_of_a_log(tmp_path: Path) -> None:
@@ -105,3 +105,19 @@ def test_the_oldest_logs_go() -> None:
 )
 def test_secrets_are_not_shown(line: str, secrets: list[str], shown: str) -> None:
     assert redact(line, secrets) == shown
+
+
+@pytest.mark.parametrize(
+    ("line", "alone", "in_a_run"),
+    [
+        ('INFO:     127.0.0.1:41 - "GET /metrics HTTP/1.1" 200 OK', True, True),
+        ('(APIServer pid=7) INFO:     127.0.0.1:41 - "POST /tokenize HTTP/1.1" 200 OK', False, True),
+        ('INFO:     127.0.0.1:41 - "POST /v1/chat/completions HTTP/1.1" 200 OK', False, True),
+        ('INFO:     127.0.0.1:41 - "POST /v1/chat/completions HTTP/1.1" 401 Unauthorized', False, False),
+        ('INFO:     127.0.0.1:41 - "POST /v1/chat/completions HTTP/1.1" 500 Internal Server Error', False, False),
+        ("INFO 11-29 20:28:42 [loggers.py:1] Engine 000: Avg prompt throughput: 1.0 tokens/s", False, False),
+    ],
+)
+def test_what_a_run_asks_its_own_arm_is_no_news(line: str, alone: bool, in_a_run: bool) -> None:
+    assert is_background(line, of_run=False) is alone
+    assert is_background(line, of_run=True) is in_a_run

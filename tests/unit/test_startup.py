@@ -83,6 +83,8 @@ def test_facts_do_not_hang_on_the_prefix(variant: str) -> None:
             "because it's not supported on x",
         ),
         ("Chunked prefill is enabled with max_num_batched_tokens=8,192.", "chunk_budget", 8192),
+        ("config: 'compile_ranges_endpoints': [2048], 'inductor_compile_config': {}", "chunk_budget", 2048),
+        ("config: 'compile_ranges_endpoints': [512, 3202], 'x': 1", "chunk_budget", 3202),
         ("Asynchronous scheduling is disabled.", "async_scheduling", False),
         ("Asynchronous scheduling is enabled.", "async_scheduling", True),
         (

@@ -40,7 +40,10 @@ def lower_utilization(fault: Fault, step: float) -> str:
     if fault.story.facts.kv_pinned or fault.story.arg("kv_cache_memory_bytes"):
         ignored = "with it set, --gpu-memory-utilization is ignored"
         if (pinned := whole(fault.story.arg("kv_cache_memory_bytes"))) and pinned > _CACHE_STEP:
-            return f"set --kv-cache-memory-bytes {pinned - _CACHE_STEP} (now {pinned}, 256 MiB more; {ignored})"
+            return (
+                f"set --kv-cache-memory-bytes {pinned - _CACHE_STEP} (now {pinned}: 256 MiB less for the KV cache; "
+                f"{ignored})"
+            )
         return f"lower --kv-cache-memory-bytes by some hundred MiB ({ignored}; without it, lower that)"
     if (now := utilization(fault)) is None:
         return f"lower --gpu-memory-utilization by {step:g}"

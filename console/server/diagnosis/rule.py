@@ -10,6 +10,8 @@ from console.server.diagnosis.story import Record, Story
 from console.server.lines import evidence
 from console.server.status import Diagnosis, Phase
 
+_FIX_CHARS = 800
+_VALUED = re.compile(r"\bset --([a-z][a-z-]+)(?: to)? (\d+(?:\.\d+)?)")
 _SEARCHED = 4000
 """Characters of a line that patterns see: an exception's sentence stands at its start."""
 
@@ -87,14 +89,24 @@ class Rule:
 def told(fault: Fault, phase: Phase | None = None) -> Diagnosis:
     """A fault as a diagnosis."""
     words = fault.rule.explain(fault)
+    keys = as_keys(words.fix)
     return Diagnosis(
         cause=fault.rule.cause,
         what=words.what[:400],
         why=words.why[:1200],
-        fix=words.fix[:800],
+        fix=words.fix[: _FIX_CHARS - len(keys)] + keys,
         evidence=fault.story.shown(fault.record, around=fault.found.group()),
         phase=phase or fault.rule.phase or fault.record.phase,
     )
+
+
+def as_keys(fix: str) -> str:
+    """How a preset and `--set` name the flags to which a fix gives a value; empty where it gives none."""
+    found = list(dict.fromkeys(_VALUED.findall(fix)))
+    if not found:
+        return ""
+    keys = " or ".join(f"`args: {{{flag}: {value}}}`" for flag, value in found)
+    return f". In the preset: {keys}; for one start: `--set {found[0][0]}={found[0][1]}`"
 
 
 def patterns(*texts: str) -> tuple[re.Pattern[str], ...]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from console import __version__, units
 from console.gpu.sample import GpuReport
 from console.memory.files import hub
+from console.paths import expanded
 from console.server.doctor.check import Check
 from console.server.weights import free_bytes
 
@@ -162,7 +163,7 @@ def memory() -> Check:
 
 def disks(env: Mapping[str, str], state: Path) -> tuple[Check, ...]:
     """Where models, compiled kernels and our own state go."""
-    home = Path(env.get("HOME") or Path.home())
+    home = expanded(env.get("HOME") or "~")
     cache = Path(env.get("XDG_CACHE_HOME") or home / ".cache")
     compiled = Path(env.get("VLLM_CACHE_ROOT") or cache / "vllm")
     return (
