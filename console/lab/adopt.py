@@ -13,13 +13,16 @@ import yaml
 from console.errors import ConsoleError, UsageError
 from console.lab.control import find_run
 from console.lab.difference import difference, hidden, shown
-from console.lab.judge import judge_arm
+from console.lab.judge import judge, judge_arm
+from console.lab.own_arm import own_arm
 from console.lab.plan import Plan
 from console.lab.results import Results, read_results
+from console.lab.verdict import Verdict
 from console.lab.view import is_simulated, readable, run_state
 from console.paths import Paths
 from console.presets.model import Value
 from console.presets.secrecy import is_masked
+from console.presets.source import PresetError, read
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,43 +96,59 @@ def _same(paths: Paths, name: str, body: Mapping[str, Any]) -> Path | None:
         if path.stem != name and not path.stem.removeprefix(f"{name}-").isdigit():
             continue
         try:
-            held = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError):
+            held = read(path).values
+        except PresetError:
             continue
-        if isinstance(held, dict) and {**held, "description": ""} == {**body, "description": ""}:
+        if {**held, "description": ""} == {**body, "description": ""}:
             return path
     return None
 
 
 def caution(paths: Paths, run_id: str, arm: str) -> str | None:
-    """Why the run does not advise this arm, in a sentence; `None` if it does, or if the arm is its first one.
+    """Why the run does not advise this arm, in a sentence; `None` if it does, and of an arm with nothing to write.
 
     Raises:
         NothingError: no such run.
         UsageError: no such arm.
     """
     results = _results_with(paths, run_id, arm)
-    if arm == results.plan.arms[0].name or _word(results, arm) == "adopt":
+    if not results.plan.changes and not results.plan.arm(arm).overrides:
         return None
     state = run_state(find_run(paths, run_id), results.events)
     if state != "done":
         return f"the run is {state}: it advises nothing"
     if results.plan.kind == "aa":
         return "an A/A run has equal arms: it advises nothing"
-    verdict = judge_arm(results, results.plan.arms[0].name, arm)
+    verdict = _verdict(results, arm)
+    if _advised(results, arm, verdict):
+        return None
     return f"the run does not advise the arm {arm}, its verdict is {verdict.overall}: {verdict.sentence}"
 
 
-def _word(results: Results, arm: str) -> str:
-    """The verdict on this arm: of several arms each has its own. The first arm is what the others were held against."""
+def _verdict(results: Results, arm: str) -> Verdict:
+    """The verdict that speaks of this arm: of several arms each has its own, of the first one the run's speaks."""
     base = results.plan.arms[0].name
-    if arm == base:
-        return "the arm measured against"
+    return judge(results, finished=True) if arm == base else judge_arm(results, base, arm)
+
+
+def _advised(results: Results, arm: str, verdict: Verdict) -> bool:
+    """Whether the verdict asks for this arm; that the first one holds asks for it where what runs was found worse."""
+    base, own = results.plan.arms[0].name, own_arm(results.plan)
+    if arm != base:
+        return verdict.overall == "adopt"
+    return verdict.overall == "keep" and (own is None or own == base or judge_arm(results, base, own).against)
+
+
+def _word(results: Results, arm: str) -> str:
+    """The word of the verdict on this arm."""
     if results.plan.kind == "aa":
         return "none, equal arms"
     ended = results.last("run-end")
-    done = ended is not None and ended["state"] == "done"
-    return judge_arm(results, base, arm).overall if done else "none, the run did not end"
+    if ended is None or ended["state"] != "done":
+        return "none, the run did not end"
+    verdict = _verdict(results, arm)
+    other = verdict.arm if verdict.arm not in (None, arm) else None
+    return f"{verdict.overall} {other}" if other else verdict.overall
 
 
 def _results_with(paths: Paths, run_id: str, arm: str) -> Results:

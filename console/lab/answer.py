@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 import httptools
 
+from console.files import parse_json
 from console.lab.trace import OK, Trace
 
 _ERROR_BYTES = 4000
@@ -89,7 +89,7 @@ class _Events:
             self._closed = True
             return
         try:
-            chunk = json.loads(event)
+            chunk = parse_json(event)
         except ValueError:
             self._error = f"an event that is no JSON: {event[:80]!r}"
             return
@@ -166,7 +166,7 @@ class _Events:
 def _error_text(body: bytes) -> str:
     text = body.decode("utf-8", errors="replace").strip()
     try:
-        raw = json.loads(text)
+        raw = parse_json(text)
         error = raw.get("error", raw)
         return str(error.get("message", error)) if isinstance(error, dict) else str(error)
     except (ValueError, AttributeError):

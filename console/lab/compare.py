@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from console import units
-from console.lab.measures import MEASURES
+from console.lab.measures import MEASURES, said
 from console.lab.stats import Comparison
 from console.lab.view import RunView
 
@@ -100,7 +100,7 @@ def _fact(view: RunView, key: str) -> str:
 
 def lines(side: Side) -> list[str]:
     """The table as text: a column a run, each as wide as it has to be."""
-    names = [f"{row.measure} {row.arm}/{row.against}" for row in side.rows]
+    names = [f"{said(row.measure)}, {row.arm}/{row.against}" for row in side.rows]
     first = max((len(name) for name in names), default=0)
     # A run that lacks a measure has no cell: each row holds its cells by their runs.
     cells = [{cell.run: cell.text for cell in row.cells} for row in side.rows]

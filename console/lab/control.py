@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from console.errors import BusyError, ConsoleError, NothingError
+from console.errors import BusyError, ConsoleError, NothingError, UsageError
 from console.lab.folder import folder_at_hand, read_folder
 from console.lab.journal import Journal, read_events
 from console.lab.report import write_reports
@@ -24,6 +24,8 @@ _BLIND_S = 10.0
 """So long may nobody be found who holds the lock: a process that was just started, or handed on by its keeper."""
 _LOOK_S = 0.1
 _MODULE = b"console.lab"
+_NAMED = 6
+"""So many runs are named where several may be meant, the newest first."""
 
 
 def list_runs(paths: Paths) -> list[RunView]:
@@ -37,6 +39,7 @@ def find_run(paths: Paths, run_id: str | None = None) -> Path:
 
     Raises:
         NothingError: there is no such run.
+        UsageError: several begin so.
     """
     names = sorted((folder.name for folder in paths.runs.glob("*") if folder.is_dir()), reverse=True)
     wanted = run_id or run_is_live(paths)
@@ -47,7 +50,12 @@ def find_run(paths: Paths, run_id: str | None = None) -> Path:
         return paths.run(str(wanted))
     if len(found) == 1:
         return paths.run(found[0])
-    why = f"{len(found)} runs begin so" if found else "no run has been made yet" if not names else ""
+    if found:
+        shown = ", ".join(found[:_NAMED]) + (f" and {len(found) - _NAMED} more" if len(found) > _NAMED else "")
+        raise UsageError(
+            f"{wanted} is ambiguous: {len(found)} runs begin so", shown, "give more of the one that is meant"
+        )
+    why = "" if names else "no run has been made yet"
     raise NothingError(f"there is no run {run_id}" if run_id else "there is no run", why, "`qwen-console ab list`")
 
 

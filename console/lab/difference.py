@@ -10,7 +10,7 @@ from console.lab.plan import Plan
 from console.presets import Preset
 from console.presets.model import Value
 from console.presets.overrides import differing_keys
-from console.presets.secrecy import is_secret
+from console.presets.secrecy import arg_secrets, covered, is_secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def difference(before: Preset, after: Preset) -> tuple[Difference, ...]:
     """What differs between two presets, key by key: what adopting an arm really changes."""
     known = before.secrets | after.secrets
     return tuple(
-        Difference(key, _value(before, key), _value(after, key), _is_secret(key, known))
+        Difference(key, _value(before, key), _value(after, key), _is_secret(key, known, before, after))
         for key in differing_keys(before, after)
     )
 
@@ -60,9 +60,11 @@ def _value(preset: Preset, key: str) -> Value:
     return preset.args.get(key.replace("_", "-"))
 
 
-def _is_secret(key: str, known: Collection[str]) -> bool:
+def _is_secret(key: str, known: Collection[str], *presets: Preset) -> bool:
     name = key.removeprefix("env.")
-    return key != name and (name in known or is_secret(name))
+    if key == name:
+        return any(isinstance(value := _value(one, key), str) and arg_secrets({key: value}) for one in presets)
+    return name in known or is_secret(name)
 
 
 def hidden(value: Value) -> str:
@@ -72,4 +74,4 @@ def hidden(value: Value) -> str:
 
 def shown(value: Value) -> str:
     """A value as a sentence has it."""
-    return "not set" if value is None else json.dumps(value)
+    return "not set" if value is None else json.dumps(covered(value))

@@ -33,7 +33,8 @@ def boot_seconds(shape: Shape, workloads: tuple[str, ...], start_s: float, block
         "concurrent": shape.session_requests * shape.session_answer_tokens,
         "replay": shape.replays * shape.decode_answer_tokens,
     }
-    tokens = shape.prefix_tokens + sum(prompt[name] for name in workloads)
+    warm_up = shape.warm_up_prefix_tokens or shape.prefix_tokens
+    tokens = warm_up + sum(prompt[name] for name in workloads)
     answers = shape.warm_up_least * shape.warm_up_answer_tokens + sum(answer[name] for name in workloads)
     return start_s + _STOP_S + tokens / _PREFILL_TOKENS_PER_S + answers / _DECODE_TOKENS_PER_S
 

@@ -17,6 +17,7 @@ from console.presets import Preset, load_catalog
 from console.presets.catalog import refilled
 from console.presets.model import KEY_VARIABLE
 from console.presets.secrecy import is_masked
+from console.server import shapes
 
 BEFORE_FILE, PATHS_FILE = "before.json", "paths.json"
 LAB_RECORD, LAB_EXIT, LAB_LOG = "lab.json", "exit.json", "lab.log"
@@ -76,7 +77,7 @@ def read_folder(run_dir: Path, secrets: Mapping[str, str] | None = None) -> Fold
         ran = Preset.from_json(before["preset"], theirs) if before["preset"] else None
         arms = carried.unpack_arms(len(plan["arms"])) if secrets is None else None
         return Folder(run_dir, paths, Plan.from_json(plan, ours, arms), ran, _missing(ran))
-    except (KeyError, TypeError, ValueError) as error:
+    except shapes.WRONG as error:
         raise ConsoleError(
             f"the run {run_dir.name} cannot be read", f"{type(error).__name__}: {error}", "start a new run"
         ) from None

@@ -18,7 +18,9 @@ from threading import Lock
 from types import TracebackType
 from typing import Any
 
+from console import files
 from console.errors import ConsoleError
+from console.files import parse_json
 
 FILE = "journal.jsonl"
 BALLAST_FILE = ".ballast"
@@ -154,7 +156,7 @@ def read_events(run_dir: Path) -> list[Event]:
     path = run_dir / FILE
     with _reading:
         try:
-            with path.open("rb") as file:
+            with files.open_file(path) as file:
                 stat = os.fstat(file.fileno())
                 tail = _tails.get(path)
                 if tail is None or tail.file != (stat.st_dev, stat.st_ino) or tail.offset > stat.st_size:
@@ -175,8 +177,8 @@ def _parse(chunk: bytes) -> list[Event]:
     events: list[Event] = []
     for line in chunk.split(b"\n"):
         try:
-            event = json.loads(line)
-        except (ValueError, RecursionError):
+            event = parse_json(line)
+        except ValueError:
             continue
         if isinstance(event, dict) and "event" in event:
             events.append(event)
@@ -197,6 +199,6 @@ def write_json(path: Path, value: object) -> None:
 def read_json(path: Path) -> Any:
     """The JSON of a file; `None` if there is none that can be read."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        return files.read_json(path)
+    except (OSError, ValueError):
         return None

@@ -57,7 +57,9 @@ def _cut_short(results: Results, best: Verdict) -> Verdict:
     """A run that did not come to its end advises nothing; what speaks against an arm stands."""
     done, planned = len(results.boots), len(results.plan.order)
     word = "keep" if best.overall == "keep" and results.plan.kind != "aa" else "undecided"
-    sentence = f"the run was cut short after {done} of {planned} boots; {best.sentence}"
+    head = f"the run was cut short after {done} of {planned} boots"
+    advises = best.overall in ("adopt", "keep") and word == "undecided"
+    sentence = f"{head}, which advises nothing; so far: {best.sentence}" if advises else f"{head}; {best.sentence}"
     return Verdict(word, sentence, best.why)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from console import units
-from console.lab.measures import MEASURES
+from console.lab.measures import MEASURES, said
 from console.lab.words import CHANGE, ONE_ROUND, PARTING, explained, meaning, run_word
 
 Report = Mapping[str, Any]
@@ -23,6 +23,15 @@ _BOOT_HEAD = (
     "clocks, heat, power",
     "start",
     "client late (p99)",
+)
+
+_BOOT_SIGNS = (
+    "- *counts*: yes, or why this start is left out of every number.",
+    "- *compile cache*: cached where the start found what an earlier one had compiled, cold where it compiled itself.",
+    "- *block*, *KV tokens*: tokens of a block of the prefix cache, and what the cache holds, as the server told them.",
+    "- *VRAM peak*, *clocks, heat, power*: a card each, the clocks as they ranged under load.",
+    "- *client late*: how much later than due the client that measures came to read, by itself; n/a where not known.",
+    "",
 )
 
 
@@ -89,8 +98,8 @@ def _metrics(report: Report, arms: list[str]) -> list[str]:
     head = ["measure", *(f"{arm} (rounds/requests)" for arm in arms)]
     rows, pairs = [], []
     for name, metric in report["metrics"].items():
-        rows.append([f"`{name}`", *(_figure(name, metric["arms"][arm]) for arm in arms)])
-        pairs += [[f"`{name}`", *_pair(pair)] for pair in metric["compare"]]
+        rows.append([said(name), *(_figure(name, metric["arms"][arm]) for arm in arms)])
+        pairs += [[said(name), *_pair(pair)] for pair in metric["compare"]]
     lines = ["## Measures", "", *_table(head, rows), ""]
     lines += [
         "Medians; the interval (95 %) comes from the boots. A gap is the time between arrivals, TPOT the time per",
@@ -219,7 +228,7 @@ def _boots(report: Report) -> list[str]:
                 units.seconds(env.get("client_lateness_s")),
             ]
         )
-    return ["## Boots", "", *_table(_BOOT_HEAD, rows), ""]
+    return ["## Boots", "", *_table(_BOOT_HEAD, rows), "", *(_BOOT_SIGNS if rows else ())]
 
 
 def _card(card: Mapping[str, Any]) -> str:

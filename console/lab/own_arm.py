@@ -30,14 +30,25 @@ def to_change(plan: Plan, best: Verdict, verdicts: Mapping[str, Verdict]) -> str
     own, base = own_arm(plan), plan.arms[0].name
     if own is None:
         return f"No arm is what {plan.base.name} runs ({settings(plan)}): whether to leave that is not measured"
-    head = f"{plan.base.name} itself runs {own}"
-    if best.arm is not None and own not in (best.arm, base):
-        return f"{head}: {best.arm} was held against {base}, not against that"
-    if best.arm is not None:
-        return f"{head}: " + ("nothing to change" if own == best.arm else f"{best.arm} is the change")
-    if best.overall == "keep" and own != base and verdicts[own].against:
-        return f"{head}: {base} is the change"
-    return f"{head}: nothing here asks for a change"
+    return f"{plan.base.name} itself runs {own}: {_advice(own, base, best, verdicts)}"
+
+
+def _advice(own: str, base: str, best: Verdict, verdicts: Mapping[str, Verdict]) -> str:
+    """What there is to do for who runs the arm `own`."""
+    if own == best.arm:
+        return "nothing to change"
+    bad = own != base and verdicts[own].against
+    if best.arm is not None and own != base and not bad:
+        return f"{best.arm} was held against {base}, not against that"
+    if best.arm is not None or bad:
+        return f"{best.arm or base} is the change"
+    if best.overall == "undecided":
+        return "nothing is settled, so nothing asks for a change"
+    if own == base:
+        return "nothing to change"
+    if verdicts[own].trade:
+        return "no change is asked for, which of the two counts more is yours to say"
+    return f"it is no worse than {base}, so nothing asks for a change"
 
 
 def settings(plan: Plan) -> str:

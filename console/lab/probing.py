@@ -55,7 +55,8 @@ class Probing:
         return function_probes(self._asker, self._place.preset, self._place.plan.shape, self._place.say)
 
     def _cache(self) -> dict[str, Tally]:
-        return cache_probe(self._asker, self._place.preset, self._count, self._block, self._place.say)
+        place, blocks = self._place, self._place.plan.shape.probe_blocks
+        return cache_probe(self._asker, place.preset, self._count, self._block, blocks, place.say)
 
     def _sampling(self) -> dict[str, Tally]:
         return sampling_probes(self._asker, self._place.say)

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from console.errors import UsageError
+from console.files import describe, parse_json, read_text
 from console.lab.jobs import Job
 
 FILE = "replay.jsonl"
 MOST = 500
+_LARGEST_BYTES = 512_000_000
+"""As many requests as that, each as long as a context may be."""
 _OURS = frozenset({"model", "messages", "stream", "stream_options", "cache_salt", "user", "metadata", "store", "n"})
 """Keys of a recorded request that are ours to set, or that say nothing to the engine."""
 
@@ -23,9 +26,9 @@ def read_recorded(path: Path) -> tuple[Job, ...]:
         UsageError: the file cannot be read, or a line is no such request.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_text(path, _LARGEST_BYTES).split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read", str(error), "name a file of recorded requests") from None
+        raise UsageError(f"{path} cannot be read", describe(error), "name a file of recorded requests") from None
     found = [_job(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
     if not found:
         raise UsageError(f"{path} holds no request", "", "one chat completion request a line, as JSON")
@@ -36,7 +39,7 @@ def read_recorded(path: Path) -> tuple[Job, ...]:
 
 def _job(path: Path, number: int, line: str) -> Job:
     try:
-        raw = json.loads(line)
+        raw = parse_json(line)
     except ValueError as error:
         raise _bad(path, number, f"it is no JSON: {error}") from None
     request = next((raw[name] for name in ("request", "body") if isinstance(raw, dict) and name in raw), raw)

@@ -22,6 +22,7 @@ from console.lab.probes.divergence import diverge
 from console.lab.results import BootResult, Results, read_results
 from console.lab.trace import Trace
 from console.lab.view import RunView, readable, run_state, view_of
+from console.presets.secrecy import covered
 from console.units import finite
 
 SCHEMA = 1
@@ -93,7 +94,7 @@ def _json(results: Results, view: RunView, run_dir: Path) -> dict[str, Any]:
         "state": view.state,
         "versions": _versions(results),
         "plan": {
-            "arms": [{"name": arm.name, "overrides": plan.shown(arm.overrides)} for arm in plan.arms],
+            "arms": [{"name": arm.name, "overrides": covered(plan.shown(arm.overrides))} for arm in plan.arms],
             "own_arm": own_arm(plan),
             "differs": list(plan.differs),
             "rounds": plan.rounds,

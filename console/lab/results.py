@@ -16,6 +16,7 @@ from console.lab.sequential import Rule, rule
 from console.lab.spread import Spread, fit
 from console.lab.stats import ArmFigure, Comparison, Rounds, compare, summarise
 from console.lab.trace import Trace
+from console.server import shapes
 
 PLAN_FILE = "plan.json"
 BEGINNINGS = ("run-start", "resumed")
@@ -129,7 +130,7 @@ def read_results(run_dir: Path, events: Sequence[Event] | None = None) -> Result
     raw = read_json(run_dir / PLAN_FILE)
     try:
         plan = Plan.from_json(raw)
-    except (KeyError, TypeError, ValueError):
+    except shapes.WRONG:
         return None
     events = read_events(run_dir) if events is None else events
     boots = _boots(events)

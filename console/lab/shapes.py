@@ -55,6 +55,10 @@ class Shape:
     """Length of the prompt that hides a fact near the context's end; 0 asks for none."""
     replays: int = 0
     """Recorded requests of the user's own."""
+    warm_up_prefix_tokens: int = 0
+    """Of the warm-up's long prompt; 0: as long as the agent's."""
+    probe_blocks: int = 2
+    """Cache blocks of the prefix cache's own probe; 0 leaves it out."""
 
     def requests(self, workloads: Sequence[str]) -> int:
         """Measured requests of one boot."""
@@ -80,11 +84,16 @@ class Shape:
 def shape_for(size: str, block_tokens: int, arms: Sequence[Preset], replays: int = 0) -> Shape:
     """The shape of a size: a prefix of so many cache blocks, kept below four fifths of the shortest context."""
     context = min((n for arm in arms if (n := arm.max_model_len) is not None), default=None)
+    # Under speculation the last cached block is computed again: a prefix of one block would show nothing cached. Equal
+    # for all arms and kinds, so that runs can lend their spread to each other.
     blocks, conversations, turns, turn, decodes, answer = {
-        "small": (1.25, 1, 2, 96, 3, 48),
+        "small": (2.25, 1, 2, 96, 3, 48),
         "normal": (3.25, 2, 4, 256, 6, 192),
         "full": (10.25, 3, 8, 512, 10, 512),
     }[size]
+    # Somebody looks on while a demo's run goes on.
+    shown = size == "small" and all(arm.simulated for arm in arms)
+    answer = 32 if shown else answer
     prefix = int(blocks * block_tokens)
     if context is not None:
         prefix = min(prefix, int(context * 0.8) - turns * turn)
@@ -105,6 +114,7 @@ def shape_for(size: str, block_tokens: int, arms: Sequence[Preset], replays: int
         warm_up_least=2,
         warm_up_most=3 if size == "small" else 6,
         warm_up_answer_tokens=16 if size == "small" else answer,
+        warm_up_prefix_tokens=_warm_up_prefix(size, max(prefix, 256), block_tokens, shown),
         clashes={"small": 1, "normal": 2, "full": 3}[size],
         clash_prompt_tokens=clash[0],
         clash_answer_tokens=clash[1],
@@ -112,7 +122,9 @@ def shape_for(size: str, block_tokens: int, arms: Sequence[Preset], replays: int
         session_requests={"small": 1, "normal": 2, "full": 4}[size],
         session_prompt_tokens={"small": 128, "normal": 256, "full": 1024}[size],
         session_answer_tokens=min({"small": 32, "normal": 128, "full": 256}[size], answer),
-        recall_tokens=_recall(size, max(prefix, 256), context),
+        # The agent's turns show the same, and the stand-in makes words up: nobody waits for these.
+        probe_blocks=0 if shown else 2,
+        recall_tokens=0 if shown else _recall(size, max(prefix, 256), context),
         replays=replays,
     )
 
@@ -145,6 +157,13 @@ def _sessions(size: str, arms: Sequence[Preset]) -> int:
     least, most = _SESSIONS
     allowed = min((n for arm in arms if isinstance(n := arm.args.get("max-num-seqs"), int)), default=most)
     return min(max(allowed, least), least if size == "small" else most)
+
+
+def _warm_up_prefix(size: str, prefix: int, block_tokens: int, shown: bool) -> int:
+    """The stand-in has no kernels that a long prompt would have to find."""
+    if size != "small":
+        return 0
+    return min(prefix, 256 if shown else int(1.25 * block_tokens))
 
 
 def _recall(size: str, prefix: int, context: int | None) -> int:

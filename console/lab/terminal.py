@@ -12,6 +12,8 @@ from console.lab.measures import said
 from console.lab.words import CHANGE, PARTING, explained, lacks, meaning
 
 WIDTH = 100
+_NAME = 36
+"""Columns that a table's first column takes at most."""
 _GAP = "  "
 
 
@@ -80,7 +82,7 @@ def _rows(name: str, metric: Report, base: str, *, several: bool) -> Iterator[li
         first, other = (value(name, metric["arms"][arm]["median"]) for arm in (base, pair["arm"]))
         named = [pair["arm"], other] if several else [other]
         advice = f" ({_short(pair)})" if pair["verdict"] == "undecided" and _short(pair) else ""
-        yield [name, first, *named, units.change(pair["ratio"]), interval(pair), f"{pair['verdict']}{advice}"]
+        yield [said(name), first, *named, units.change(pair["ratio"]), interval(pair), f"{pair['verdict']}{advice}"]
 
 
 def _short(pair: Report) -> str:
@@ -135,14 +137,17 @@ def _foot(report: Report) -> Iterator[str]:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Columns as wide as they need to be; the first and the last to the left, numbers to the right."""
-    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
-    for row in (head, *rows):
-        cells = [
-            cell.ljust(width) if i in (0, len(row) - 1) else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield _GAP.join(cells).rstrip()
+    """Columns as wide as they need to be; the first and the last to the left, numbers to the right.
+
+    What is long in the first one goes on below it.
+    """
+    firsts = [wrap(row[0], _NAME, subsequent_indent="  ") or [""] for row in (head, *rows)]
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(1, len(head))]
+    width = max(len(text) for texts in firsts for text in texts)
+    for (first, *more), row in zip(firsts, (head, *rows), strict=True):
+        cells = [cell.rjust(wide) for cell, wide in zip(row[1:], widths, strict=True)]
+        yield _GAP.join([first.ljust(width), *cells[:-1], row[-1]]).rstrip()
+        yield from more
 
 
 def _listed(text: str) -> Iterable[str]:

@@ -11,7 +11,7 @@ from console.lab.sequential import FIRST_LOOK, SMALLEST
 LEAST_ROUNDS = FIRST_LOOK
 """Fewer rounds than this advise nothing, neither a change nor to keep: a measure's word is found from two on. A crash
 or a probe that fails speaks from the first one on."""
-_LEAST = f"{LEAST_ROUNDS} are the least for an advice"
+_LEAST = f"that advises neither a change nor to keep, {LEAST_ROUNDS} are the least for either"
 COLLAPSE = 0.5
 """Acceptance at the end below this share of the start has collapsed."""
 INFORMATION = frozenset({"sampling_extra"})
@@ -30,6 +30,8 @@ class Verdict:
     """The arm to adopt; `None` unless the word is adopt."""
     against: bool = False
     """Whether something speaks against the arm that was judged: a crash, a fault, or that it is worse."""
+    trade: bool = False
+    """Whether it is better in one measure and worse in another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,11 @@ class Finding:
         if self.lo is None or self.hi is None:
             return False
         return self.hi < 1 / (1 + SMALLEST) or self.lo > 1 + SMALLEST
+
+    @property
+    def moved_worse(self) -> bool:
+        """Whether its ratio is on the bad side, certain or not."""
+        return self.ratio is not None and (self.ratio > 1 if self.lower_is_better else self.ratio < 1)
 
     @property
     def leans_worse(self) -> bool:
@@ -129,9 +136,13 @@ def overall(
     """
     why = [finding.text for finding in findings]
     if base.crashes:
-        return Verdict("invalid", f"{base.name}, what the run measures against, crashed: {base.crashes[0]}", tuple(why))
+        return Verdict(
+            "invalid", f"{base.name}, what the run measures against, crashed: {base.crashes[0].rstrip('.')}", tuple(why)
+        )
     if arm.crashes:
-        sentence = f"keep {base.name}: {arm.name} crashed ({len(arm.crashes)} of its boots): {arm.crashes[0]}"
+        sentence = (
+            f"{base.name} holds: {arm.name} crashed ({len(arm.crashes)} of its boots): {arm.crashes[0].rstrip('.')}"
+        )
         return Verdict("keep", sentence, (*arm.crashes, *why), against=True)
     if not rounds:
         reasons = tuple(dict.fromkeys((*base.invalid, *arm.invalid))) or ("no round has a valid boot of both arms",)
@@ -140,10 +151,11 @@ def overall(
         return _noise(findings, rounds)
     faults = _faults(base, arm)
     if faults:
-        return Verdict("keep", f"keep {base.name}: {faults[0]}", (*faults, *why), against=True)
+        return Verdict("keep", f"{base.name} holds: {faults[0]}", (*faults, *why), against=True)
     found = _by_speed((base.name, arm.name), rounds, findings, primary, break_even)
     if found.overall == "keep" and rounds < LEAST_ROUNDS:
-        return Verdict("undecided", f"{rounds} rounds only suggest to {found.sentence}; {_LEAST}", found.why)
+        shown = found.sentence.removeprefix(f"{base.name} holds: ")
+        return Verdict("undecided", f"{rounds} rounds only suggest: {shown}; {_LEAST}", found.why)
     return found
 
 
@@ -154,28 +166,44 @@ def _by_speed(
     why = tuple(finding.text for finding in findings)
     first = next((f for f in findings if f.name == primary), None)
     if rounds == 1:
-        shown = first or (findings[0] if findings else None)
-        return Verdict("undecided", f"one round only suggests: {shown.text if shown else 'no data'}", why)
+        return Verdict("undecided", f"one round only suggests, and has no interval: {_moved(first, findings)}", why)
     better = [f for f in findings if f.verdict == "better" and f.counts]
     worse = [f for f in findings if f.verdict == "worse" and f.counts]
     if worse and better:
-        sentence = f"keep {base}: {arm} is a trade, {_list(better)} better but {_list(worse)} worse"
+        sentence = f"{base} holds: {arm} is a trade, {_list(better)} better but {_list(worse)} worse"
         if break_even is not None:
             sentence += f"; in a warm turn it pays for answers of more than about {break_even:.0f} tokens"
-        return Verdict("keep", sentence, why)
+        return Verdict("keep", sentence, why, trade=True)
     if worse:
-        return Verdict("keep", f"keep {base}: {arm} is worse in {_list(worse)}", why, against=True)
+        return Verdict("keep", f"{base} holds: {arm} is worse in {_list(worse)}", why, against=True)
     won = [f for f in better if (f is first if first else f.certain)]
     if won:
         return _advised(arm, rounds, won, findings)
     if findings and all(f.verdict == "equivalent" or _is_small(f) for f in findings):
-        return Verdict("keep", f"keep {base}: no difference that counts in any measure", why)
+        return Verdict("keep", f"{base} holds: no difference that counts in any measure", why)
     if first is not None and (first.verdict == "equivalent" or _is_small(first)):
-        return Verdict("keep", f"keep {base}: {arm} is no better in what the run is about ({first.text})", why)
+        return Verdict("keep", f"{base} holds: {arm} is no better in what the run is about ({first.text})", why)
     if first is None and better:
         return Verdict("undecided", f"not settled yet: {better[0].text}, one of {len(findings)} measures", why)
     shown = first or next((f for f in findings if f.verdict == "undecided"), None)
     return Verdict("undecided", f"not settled yet: {shown.text if shown else 'no data'}", why)
+
+
+def _moved(first: Finding | None, findings: Sequence[Finding]) -> str:
+    """What one round saw: the measure that the run is about, and every other one that moved by as much as counts."""
+    known = [f for f in findings if f.ratio is not None]
+    shown = [f for f in known if f is first or f.counts]
+    better, worse = ([f for f in shown if f.moved_worse is bad] for bad in (False, True))
+    parts = [
+        (f"{word} " if better and worse else "") + _changes(side)
+        for word, side in (("better", better), ("worse", worse))
+        if side
+    ]
+    return "; ".join(parts) or (f"no measure moved by {SMALLEST:.0%}".replace("%", " %") if known else "no data")
+
+
+def _changes(findings: Sequence[Finding]) -> str:
+    return ", ".join(f"{f.title} {units.change(f.ratio)}" for f in findings)
 
 
 def _advised(arm: str, rounds: int, won: Sequence[Finding], findings: Sequence[Finding]) -> Verdict:

@@ -87,9 +87,9 @@ def _short(mark: str, count: Count, tokens: int) -> tuple[str, list[Message]]:
 
 
 def _warm_prefix(shape: Shape, mark: str, count: Count) -> Job:
-    nonce, messages = _long(f"{mark}/warm-up", count, shape.prefix_tokens)
-    answer = shape.turn_answer_tokens
-    return Job("warm-up", "cold", "warm-up/agent", tuple(messages), shape.prefix_tokens, answer, nonce)
+    tokens, answer = shape.warm_up_prefix_tokens or shape.prefix_tokens, shape.turn_answer_tokens
+    nonce, messages = _long(f"{mark}/warm-up", count, tokens)
+    return Job("warm-up", "cold", "warm-up/agent", tuple(messages), tokens, answer, nonce)
 
 
 def _warm_decode(shape: Shape, mark: str, count: Count, i: int) -> Job:

@@ -16,7 +16,6 @@ from console.endpoint import Endpoint
 from console.errors import BusyError, ConsoleError
 from console.lab.control import recover, stop_run
 from console.lab.journal import read_events
-from console.lab.probing import NO_MEMORY
 from console.metrics.feed import Feed
 from console.server.process import send
 from console.server.run_lock import run_is_live
@@ -54,8 +53,7 @@ def test_mtp_from_plan_to_verdict_and_back_to_what_ran_before(house: LabHouse) -
     assert 0 < report["mtp"]["on"]["acceptance_start"] <= 1
     assert len(report["mtp"]["on"]["per_position"]) == 2
     assert report["verdict"]["overall"] in ("adopt", "keep", "undecided")
-    long = report["probes"]["on"]["long_context"]
-    assert (long["passed"], long["of"], long["note"]) == (0, 0, NO_MEMORY)
+    assert "long_context" not in report["probes"]["on"], "the stand-in cannot recall"
     assert {boot["env"]["vllm"] for boot in report["boots"]} == {"0.32.0+sim"}
     assert report["boots"][0]["env"]["block_tokens"] == 1600
     assert report == json.loads((house.paths.run(run_id) / "report.json").read_text())
@@ -191,7 +189,7 @@ def test_every_request_stands_in_the_journal_with_its_stamps(house: LabHouse) ->
     decode = [event for event in sent if event["workload"] == "decode"]
     assert len(decode) == 2 * 3
     assert all(event["trace"]["outcome"] == "ok" for event in sent)
-    assert all(event["trace"]["tokens"][-1] == 48 for event in decode)
+    assert all(event["trace"]["tokens"][-1] == 32 for event in decode)
     # Acceptance is looked at before and after: at both ends words are drawn as the model wants.
     phases = [event["phase"] for event in sent if event["n"] == 1 and event["workload"] != "warm-up"]
     assert phases.count("greedy") == 1

@@ -12,7 +12,7 @@ from console.cli.main import main
 from console.errors import UsageError
 from console.lab.adopt import adopt, caution
 from console.presets import Preset
-from tests.unit.lab_runs import MTP, Made, Speed, make_run, whole_run
+from tests.unit.lab_runs import MTP, Made, Speed, drafts, make_run, whole_run
 
 
 def _description(path: Path) -> str:
@@ -53,9 +53,17 @@ def test_what_a_stand_in_measured_says_so_in_the_preset() -> None:
 
 @pytest.mark.parametrize(("words", "typed", "written"), [([], "n\n", 0), ([], "y\n", 1), (["--yes"], "", 1)])
 def test_at_a_terminal_it_asks_first(
-    words: list[str], typed: str, written: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: list[str],
+    typed: str,
+    written: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
     made = _no_better()
+    # What is adopted extends the preset that was measured: its file has to be there.
+    (tmp_path / "small.yaml").write_text("model: m\n")
+    monkeypatch.setenv("QWEN_CONSOLE_PRESETS", str(tmp_path))
 
     class Terminal:
         def isatty(self) -> bool:
@@ -67,7 +75,7 @@ def test_at_a_terminal_it_asks_first(
     monkeypatch.setattr("sys.stdin", Terminal())
     code = main(["ab", "adopt", made.folder.name, "on", *words])
     assert code == (0 if written else 1)
-    assert len(list(made.paths.own_presets.glob("*.yaml"))) == written
+    assert len(list(made.paths.own_presets.glob("small-on*.yaml"))) == written
     error = capsys.readouterr().err
     assert "does not advise the arm on" in error
     assert ("all the same?" in error) == (not words)
@@ -107,3 +115,57 @@ def test_adopting_what_removes_a_key_writes_null() -> None:
         adopt(made.paths, made.folder.name, "on")
     with pytest.raises(UsageError, match="no arm"):
         adopt(made.paths, made.folder.name, "n7")
+
+
+FAST = Preset("fast", "m", args={"max-model-len": 8192, **MTP})
+
+
+def _mtp_run(*, slow: str = "", rounds: int = 3, state: str = "done") -> Made:
+    """A run of a preset that speculates; `slow` names the arm that writes slower."""
+    made = make_run(base=FAST, rounds=rounds)
+    for place in made.plan.boots():
+        on = {"drafts": drafts()} if place[2] == "on" else {}
+        made.boot(place, Speed(0.040 if place[2] == slow else 0.030), **on)
+    made.end(state)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("made", "word", "says"),
+    [
+        ({"slow": "on"}, "keep", None),
+        ({}, "keep", "does not advise the arm off, its verdict is keep: off holds: "),
+        ({"slow": "off"}, "adopt on", "does not advise the arm off, its verdict is adopt: adopt on"),
+        ({"slow": "on", "rounds": 2}, "undecided", "does not advise the arm off, its verdict is undecided: 2 rounds"),
+        ({"rounds": 1}, "undecided", "does not advise the arm off, its verdict is undecided: one round"),
+        ({"state": "interrupted"}, "none, the run did not end", "the run is interrupted: it advises nothing"),
+    ],
+)
+def test_the_first_arm_is_adopted_with_the_verdict_of_its_run(
+    made: dict[str, Any],
+    word: str,
+    says: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = _mtp_run(**made)
+    (tmp_path / "fast.yaml").write_text("model: m\n")
+    monkeypatch.setenv("QWEN_CONSOLE_PRESETS", str(tmp_path))
+    assert main(["ab", "adopt", run.folder.name, "off"]) == 0
+    told = capsys.readouterr()
+    assert _description(Path(told.out.strip())).endswith(f"(verdict: {word})")
+    assert ("advise" in told.err) == (says is not None)
+    assert (says or "written; start it") in told.err
+
+
+def test_of_an_arm_with_nothing_to_write_only_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = _no_better()
+    (tmp_path / "small.yaml").write_text("model: m\n")
+    monkeypatch.setenv("QWEN_CONSOLE_PRESETS", str(tmp_path))
+    assert main(["ab", "adopt", made.folder.name, "off"]) == 2
+    error = capsys.readouterr().err
+    assert "the arm off is the preset small as it is" in error
+    assert "advise" not in error

@@ -101,3 +101,16 @@ def test_recover_takes_what_the_other_words_take(word: str, capsys: pytest.Captu
         assert code == 1
         assert "has ended already" in error
     assert made.folder.exists()
+
+
+@pytest.mark.parametrize("words", [("show",), ("resume",), ("recover",), ("adopt", "on"), ("compare",)])
+def test_a_beginning_that_several_runs_share_is_named_with_them(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    ids = [whole_run(kind).folder.name for kind in ("mtp", "aa")]
+    verb, *rest = words
+    assert main(["ab", verb, "2026", *rest]) == 2
+    error = capsys.readouterr().err
+    assert "2026 is ambiguous: 2 runs begin so" in error
+    assert all(one in error for one in ids)
+    assert "there is no run" not in error

@@ -269,7 +269,9 @@ def test_the_cache_block_comes_from_the_first_page_of_metrics_where_the_log_does
     house, who = House(Paths.from_env()), identify(os.getpid())
     assert who is not None
     house.paths.make()
-    record = ServerRecord("abc", who, who, (), "", "2026-01-01T00:00:00+00:00", preset=_preset().to_json())
+    began = "2026-01-01T00:00:00+00:00"
+    preset = _preset().to_json()
+    record = ServerRecord("abc", who, who, ("vllm",), "/x.log", began, preset=preset, host="127.0.0.1", port=8000)
     write(house.paths.server_record, record)
     canary = {"life": "abc", "ok": True, "why": None, "cause": None, "model": "m", "version": "0.32.0"}
     write_json(house.paths.canary, {"schema": 1, **canary, "seconds": 0.1})

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from console.errors import ConsoleError, NothingError
+from console.errors import ConsoleError, NothingError, UsageError
 from console.lab.control import find_run, list_runs, stop_run
 from console.lab.folder import read_folder
 from console.lab.journal import FILE
 from console.lab.markdown import value
+from console.lab.measures import said
 from console.lab.plan import Known
 from console.lab.report import to_json, write_reports
 from console.lab.view import read_run
@@ -74,7 +75,7 @@ def test_both_reports_say_the_same() -> None:
     report = json.loads((folder / "report.json").read_text())
     page = (folder / "report.md").read_text()
     for name, metric in report["metrics"].items():
-        row = next(line for line in page.splitlines() if line.startswith(f"| `{name}`"))
+        row = next(line for line in page.splitlines() if line.startswith(f"| {said(name)} |"))
         for figure in metric["arms"].values():
             shown = f"{value(name, figure['median'])} [{value(name, figure['lo'])}, {value(name, figure['hi'])}]"
             assert shown in row
@@ -180,9 +181,10 @@ def test_runs_are_listed_newest_first_and_found_by_their_beginning() -> None:
     assert [view.id for view in list_runs(made.paths)] == [other.name, made.folder.name]
     assert find_run(made.paths, "2026") == made.folder
     assert find_run(made.paths) == other
-    for word in ("2028", "20"):
-        with pytest.raises(NothingError):
-            find_run(made.paths, word)
+    with pytest.raises(NothingError):
+        find_run(made.paths, "2028")
+    with pytest.raises(UsageError, match="20 is ambiguous: 2 runs begin so"):
+        find_run(made.paths, "20")
 
 
 def test_without_runs_there_is_nothing() -> None:
@@ -248,13 +250,14 @@ def test_the_base_is_not_touched() -> None:
 
 def test_a_prefix_too_short_for_the_cache_is_said_for_the_arm_it_concerns() -> None:
     made = make_run(rounds=1, known=Known(block_tokens=1600))
-    assert made.plan.shape.prefix_tokens == 2000
-    env = {"vllm": "0.32.0", "block_tokens": 1600}
+    # The block was known as 1,600 tokens when the run was planned, and turned out to be larger.
+    assert made.plan.shape.prefix_tokens == 3600
+    env = {"vllm": "0.32.0", "block_tokens": 2096}
     made.boot((1, 1, "off"), Speed(), env=env)
     made.boot((2, 1, "on"), Speed(), env=env)
-    found = [text for text in to_json(made.folder)["warnings"] if "cache block" in text]
+    found = [text for text in to_json(made.folder)["warnings"] if "taken from the cache" in text]
     assert len(found) == 1
-    assert found[0].startswith("on: 2 cache blocks of 1600 tokens")
+    assert found[0].startswith("on: 2 cache blocks of 2096 tokens")
 
 
 def test_the_verdict_is_there_while_what_ran_before_comes_up_again() -> None:

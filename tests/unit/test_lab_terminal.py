@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from console import units
 from console.lab.markdown import render as page_of
 from console.lab.markdown import value
+from console.lab.measures import MEASURES, said
 from console.lab.plan import Known
 from console.lab.probing import NO_MEMORY
 from console.lab.report import to_json, write_reports
@@ -26,9 +28,15 @@ def _report(made: Made) -> dict[str, Any]:
 def test_the_table_holds_the_numbers_of_the_report() -> None:
     report = _report(whole_run())
     text = render(report)
+    lines = text.splitlines()
     for name, metric in report["metrics"].items():
+        assert name not in text
         (pair,) = metric["compare"]
-        row = next(line for line in text.splitlines() if line.startswith(f"{name} "))
+        # A long title goes on below its row.
+        first, *more = wrap(said(name), 36, subsequent_indent="  ")
+        row = next(
+            line for i, line in enumerate(lines) if line.startswith(first) and lines[i + 1 :][: len(more)] == more
+        )
         for arm in ("off", "on"):
             assert value(name, metric["arms"][arm]["median"]) in row
         assert units.change(pair["ratio"]) in row
@@ -43,9 +51,9 @@ def test_sentences_fit_the_width_and_several_arms_have_a_row_each() -> None:
         made.boot(place, Speed(), drafts=None if place[2] == "off" else drafts())
     made.end()
     lines = render(_report(made)).splitlines()
-    assert sum(line.startswith("decode.tpot_s ") for line in lines) == 2
+    assert sum(line.startswith("time per output token  ") for line in lines) == 2
     assert sum(line.startswith("speculation, n") for line in lines) == 2
-    tables = ("decode", "agent", "interference", "concurrent", "measure", "whole report", "run ")
+    tables = (*{said(name)[:20] for name in MEASURES}, "measure", "whole report", "run ")
     assert all(len(line) <= WIDTH for line in lines if not line.startswith(tables))
 
 
@@ -66,7 +74,7 @@ def test_an_interval_of_one_round_is_marked(rendered: Any) -> None:
     for place in made.plan.boots():
         made.boot(place, Speed())
     made.end()
-    rows = [line for line in rendered(_report(made)).splitlines() if "decode.tpot_s" in line and "%" in line]
+    rows = [line for line in rendered(_report(made)).splitlines() if "time per output token" in line and "%" in line]
     assert any(ONE_ROUND in row for row in rows)
     assert not any(ONE_ROUND in line for line in rendered(to_json(earlier.folder)).splitlines())
 
@@ -104,7 +112,7 @@ def test_a_crash_is_in_the_first_sentence() -> None:
         made.boot(place, Speed(), **crash)
     made.end()
     text = render(_report(made))
-    assert text.splitlines()[3].startswith("keep off: on crashed (2 of its boots)")
+    assert text.splitlines()[3].startswith("keep: off holds: on crashed (2 of its boots)")
 
 
 @pytest.mark.parametrize("rendered", [render, page_of])

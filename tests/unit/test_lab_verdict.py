@@ -152,7 +152,7 @@ def test_two_rounds_suggest_and_advise_nothing() -> None:
     verdict = overall("mtp", 2, OFF, ON, FAST, primary="decode.tpot_s")
     assert (verdict.overall, verdict.arm) == ("undecided", None)
     assert verdict.sentence.startswith("2 rounds only suggest on: decode.tpot_s -50.0 %")
-    assert "3 are the least" in verdict.sentence
+    assert verdict.sentence.endswith("; that advises neither a change nor to keep, 3 are the least for either")
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1.5])
@@ -160,7 +160,9 @@ def test_two_rounds_do_not_advise_to_keep_either_unless_something_is_broken(rati
     found = [_found("decode.tpot_s", "equivalent" if ratio == 1 else "worse", ratio)]
     verdict = overall("mtp", 2, OFF, ON, found, primary="decode.tpot_s")
     assert verdict.overall == "undecided"
-    assert verdict.sentence.startswith("2 rounds only suggest to keep off: ")
+    assert verdict.sentence.startswith("2 rounds only suggest: ")
+    assert "keep off" not in verdict.sentence
+    assert "holds" not in verdict.sentence
     assert overall("mtp", 3, OFF, ON, found, primary="decode.tpot_s").overall == "keep"
     assert overall("mtp", 2, OFF, replace(ON, crashes=("it died",)), found).overall == "keep"
 
@@ -171,3 +173,15 @@ def test_what_is_open_is_named_as_open_and_not_as_unharmed() -> None:
     assert sentence.endswith("open, so not shown to be unharmed: agent.ttft_warm_s")
     assert "nothing else is worse" not in sentence
     assert overall("mtp", 3, OFF, ON, FAST, primary="decode.tpot_s").sentence.endswith("; nothing else is worse")
+
+
+def test_one_round_names_what_got_worse_beside_what_got_better() -> None:
+    def found(name: str, ratio: float) -> Finding:
+        return Finding(name, name, "undecided", ratio, None, None, "one round only suggests", True)
+
+    findings = [found("tpot", 0.52), found("warm", 2.54), found("cold", 1.01)]
+    off, on = ArmState("off", 1), ArmState("on", 1)
+    verdict = overall("mtp", 1, off, on, findings, primary="tpot")
+    assert verdict.sentence.endswith("better tpot -48.0 %; worse warm +154.0 %")
+    assert verdict.sentence.count("one round only suggests") == 1
+    assert overall("custom", 1, off, on, [found("cold", 1.01)]).sentence.endswith("no measure moved by 3 %")

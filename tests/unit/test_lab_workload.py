@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,19 @@ def test_sessions_are_as_many_as_every_arm_decodes_at_once() -> None:
     assert shape_for("full", 300, [preset(max_num_seqs=64)]).sessions == 8
     (act,) = build(shape_for("normal", 300, [preset(max_num_seqs=4)])).acts["concurrent"]
     assert (act.at_once, len(act.jobs)) == (4, 8)
+
+
+def test_a_small_run_has_blocks_enough_to_show_a_hit_under_speculation() -> None:
+    """Under speculation the last cached block is computed again: one block would show none."""
+    assert SMALL.prefix_tokens > 2 * 300
+    assert SMALL.warm_up_prefix_tokens < 2 * 300
+
+
+def test_in_a_demo_nobody_waits_for_what_the_stand_in_cannot_show() -> None:
+    shown = shape_for("small", 300, [replace(preset(), simulated=True)])
+    assert (shown.recall_tokens, shown.probe_blocks) == (0, 0)
+    assert SMALL.probe_blocks
+    assert shape_for("normal", 300, [replace(preset(), simulated=True)]).recall_tokens > 0
 
 
 def test_the_long_recall_stays_below_the_context() -> None:

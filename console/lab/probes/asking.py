@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from console.endpoint import Endpoint, EndpointError
+from console.files import parse_json
 
 Message = Mapping[str, Any]
 Problem = Callable[[Message], str | None]
@@ -91,6 +91,6 @@ def refusal(status: int, answer: object) -> str:
 def parsed(text: object) -> Any:
     """JSON, or `None`."""
     try:
-        return json.loads(text) if isinstance(text, str) else None
+        return parse_json(text) if isinstance(text, str) else None
     except ValueError:
         return None

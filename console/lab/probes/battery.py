@@ -34,13 +34,15 @@ def sampling_probes(asker: Asker, say: Say) -> dict[str, Tally]:
     return {"sampling_extra": sampling(asker, EXTRA), "sampling": sampling(asker, USUAL)}
 
 
-def cache_probe(asker: Asker, preset: Preset, count: Count, block_tokens: int, say: Say) -> dict[str, Tally]:
-    """The prefix cache on itself, where it is on."""
-    if preset.args.get("enable-prefix-caching") is not True:
+def cache_probe(
+    asker: Asker, preset: Preset, count: Count, block_tokens: int, blocks: int, say: Say
+) -> dict[str, Tally]:
+    """The prefix cache on itself over so many blocks, where it is on."""
+    if preset.args.get("enable-prefix-caching") is not True or not blocks:
         return {}
     say("probes: prefix cache")
     try:
-        test = prefix_test(asker, count, block_tokens, 2, speculates=preset.speculative is not None)
+        test = prefix_test(asker, count, block_tokens, blocks, speculates=preset.speculative is not None)
     except ConsoleError as error:
         return {"prefix_cache": Tally(0, 1, f"{error.what}: {error.why}")}
     return {} if test.ok is None else {"prefix_cache": Tally(int(test.ok), 1, test.sentence)}

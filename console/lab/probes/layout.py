@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from console.errors import ConsoleError, UsageError
+from console.files import describe, read_json
 from console.lab.tokens import common
 
 Request = Mapping[str, Any]
 Tokenise = Callable[[Request], list[int]]
 TOOLS = "tools"
 _EXCERPT = 48
+_LARGEST_BYTES = 64_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +88,10 @@ def read_request(path: Path) -> Request:
         UsageError: the file is no such request.
     """
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        raw = read_json(path, _LARGEST_BYTES)
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"{path} cannot be read as JSON", str(error), "give the body of a request as it was sent"
+            f"{path} cannot be read as JSON", describe(error), "give the body of a request as it was sent"
         ) from None
     if isinstance(raw, list):
         raw = {"messages": raw}
