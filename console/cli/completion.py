@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 
 from console.cli.house import House
+from console.cli.voice import show
 from console.errors import Exit
 
+_PLAIN = re.compile(r"[\w.+@:-]+")
+"""Names that a shell takes as they are: it expands what it is given to choose from, and would run what stands there."""
 _OF_PRESETS = ("up", "show", "lint", "restart")
 _AB = ("mtp", "chunk", "prefix", "graphs", "aa", "custom", "replay")
 _AB_RUNS = ("list", "show", "compare", "resume", "stop", "adopt")
@@ -19,13 +23,13 @@ Verbs = Mapping[str, argparse.ArgumentParser]
 def completion(args: argparse.Namespace) -> int:
     """Print the script; `presets` prints what the scripts ask for."""
     if args.shell == "presets":
-        print("\n".join(House.of(args).catalog().presets))
+        show(name for name in House.of(args).catalog().presets if _PLAIN.fullmatch(name))
         return Exit.OK
     from console.cli.parser import build
 
     parser, verbs = build()
     write = {"bash": _bash, "zsh": _zsh, "fish": _fish}[args.shell]
-    print("\n".join(write(parser, verbs)))
+    show(write(parser, verbs))
     return Exit.OK
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
 
+from console.cli.voice import show, show_json
 from console.errors import Exit, UsageError
+from console.files import describe, open_file
 from console.server.chain import chain
 from console.server.diagnose import diagnose as find
 from console.server.startup import StartupReader
+from console.units import uncoloured
 
 _LIMIT_BYTES = 64_000_000
 
@@ -19,10 +21,10 @@ def diagnose(args: argparse.Namespace) -> int:
     if args.silent and not args.alive:
         raise UsageError("--silent needs --alive", "a process that has ended is silent for good", "give both, or none")
     try:
-        with args.log.open("rb") as file:
+        with open_file(args.log) as file:
             text = file.read(_LIMIT_BYTES).decode("utf-8", errors="replace")
     except OSError as error:
-        raise UsageError(f"{args.log} cannot be read", error.strerror or str(error), "name a log file") from None
+        raise UsageError(f"{args.log} cannot be read", describe(error), "name a log file") from None
     lines = text.split("\n")
     reader = StartupReader()
     reader.feed(lines)
@@ -31,10 +33,10 @@ def diagnose(args: argparse.Namespace) -> int:
         whole = asdict(found) if found else {"cause": None, "what": None, "why": None, "fix": None, "evidence": []}
         whole["phase"] = found.phase if found and found.phase else reader.phase
         whole["chain"] = [asdict(link) for link in chain(reader.facts, None)]
-        print(json.dumps({"schema": 1} | whole, indent=1))
+        show_json({"schema": 1} | whole)
     elif found is None:
-        print(f"nothing went wrong that this log tells; phase: {reader.phase.value}")
+        show([f"nothing went wrong that this log tells; phase: {reader.phase.value}"])
     else:
-        print(f"{found.cause}: {found.what}\n  why: {found.why}\n  fix: {found.fix}")
-        print("\n".join(f"  | {line}" for line in found.evidence))
+        show([f"{found.cause}: {found.what}\n  why: {found.why}\n  fix: {found.fix}"])
+        show(f"  | {uncoloured(line)}" for line in found.evidence)
     return Exit.OK

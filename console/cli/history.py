@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
@@ -11,9 +10,10 @@ from typing import Any
 
 from console import units
 from console.cli.house import House
-from console.cli.voice import say
+from console.cli.voice import say, show, show_json
 from console.errors import Exit
-from console.server.history import LEFT_OUT, BootHistory, read_history
+from console.server.history import LEFT_OUT, BootHistory, read_history, with_ends
+from console.server.lives import RUNS, seen_lives
 from console.server.minutes import CardMinute, Minute, history_path
 from console.server.state import read_json, recorder_path
 
@@ -22,18 +22,18 @@ def history(args: argparse.Namespace) -> int:
     """Boots on stdout, the newest first."""
     house = House.of(args)
     since = time.time() - args.since
-    found = read_history(history_path(house.paths.state), since)
+    found = with_ends(read_history(history_path(house.paths.state), since), seen_lives(house.paths), since)
     note = _note(house)
     if args.json:
         whole = {"schema": 1, "since": _utc(since), "problem": found.problem, "note": note}
-        print(json.dumps(whole | {"boots": [_boot_json(boot) for boot in found.boots]}, indent=1))
+        show_json(whole | {"boots": [_boot_json(boot) for boot in found.boots]})
         return Exit.OK
     for text in (found.problem, note, LEFT_OUT):
         if text:
             say(text)
     if not found.boots and not found.problem:
         say(f"nothing was recorded in the last {units.duration(args.since)}")
-    print("\n".join(line for boot in found.boots for line in _boot_text(boot)), end="\n" if found.boots else "")
+    show(line for boot in found.boots for line in _boot_text(boot))
     return Exit.OK
 
 
@@ -48,16 +48,21 @@ def _utc(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 
-def _local(at: float) -> str:
-    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M")
-
-
 def _boot_json(found: BootHistory) -> dict[str, Any]:
+    end = found.end
     boot = asdict(found.boot) | {"started": _utc(found.boot.started), "simulated": bool(found.boot.simulated)}
     return {
         **boot,
         "first": _utc(found.first),
         "last": _utc(found.last),
+        "end": {
+            "word": end.word,
+            "what": end.what,
+            "cause": end.cause,
+            "at": _utc(end.at) if end.at else None,
+        }
+        if end
+        else None,
         "totals": asdict(found.totals),
         "cards": [asdict(card) for card in found.cards],
         "minutes": _minutes_json(found),
@@ -78,22 +83,27 @@ def _figures(row: Minute | CardMinute) -> dict[str, Any]:
 def _boot_text(found: BootHistory) -> list[str]:
     total, boot = found.totals, found.boot
     name = f"{boot.preset or units.NA}{' SIMULATED' if boot.simulated else ''} · vLLM {boot.version or units.NA}"
-    span = f"{_local(found.first)} to {_local(found.until)}"
+    span = f"{units.local_minute(found.first)} to {units.local_minute(found.until)}"
+    how = found.end.text if found.end else "how it ended is not on record"
+    if not found.rows:
+        return [f"{span} · {boot.preset or units.NA}{' SIMULATED' if boot.simulated else ''}", f"  {how}"]
     head = f"{span} · {name} · {units.duration(found.covered_s)} · boot {boot.life[:8]}"
     lines = [
         head,
+        f"  {how}" if how != RUNS else "  it runs",
         f"  {units.count(total.requests)} requests · TTFT {units.seconds(total.ttft_s)} · TPOT "
-        f"{units.seconds(total.tpot_s)} · gap {units.seconds(total.itl_s)} · best minute "
-        f"{units.per_second(total.generation_tokens_per_s)}",
+        f"{units.seconds(total.tpot_s)} · gap {units.seconds(total.itl_s)} · best minute's "
+        f"mean {units.per_second(total.generation_tokens_per_s)}",
         f"  prefix hit rate {units.percent(total.prefix_hit_rate)} · cached {units.count(total.cached_tokens)} · "
         f"computed {units.count(total.computed_tokens)} · generated {units.count(total.generation_tokens)} tokens",
     ]
     if total.acceptance_rate is not None:
         lines[-1] += f" · MTP acceptance {units.percent(total.acceptance_rate)}"
     lines += [
-        f"  card {card.card}: VRAM peak {units.gib(card.vram_peak_bytes)} · PCIe up to tx "
-        f"{units.rate(card.pcie_tx_bytes_per_s)} rx {units.rate(card.pcie_rx_bytes_per_s)} · "
-        f"{units.number(card.power_w, 0, ' W')} · {units.number(card.temp_max_c, 0, ' °C')}"
+        f"  card {card.card}: VRAM peak {units.gib(card.vram_peak_bytes)} · "
+        f"{units.number(card.temp_max_c, 0, ' °C')} at most · best minutes' means: "
+        f"PCIe tx {units.rate(card.pcie_tx_bytes_per_s)} rx {units.rate(card.pcie_rx_bytes_per_s)}, "
+        f"{units.number(card.power_w, 0, ' W')}"
         for card in found.cards
     ]
     return lines

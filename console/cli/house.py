@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from console.cli.voice import say
 from console.errors import ConsoleError, UsageError
-from console.paths import PRESETS_VARIABLE, Paths, data
+from console.paths import PRESETS_VARIABLE, Paths, data, expanded
 
 if TYPE_CHECKING:
     from console.endpoint import Endpoint
@@ -69,7 +69,7 @@ class House:
 
         found = load_catalog(self.paths.preset_dirs(self.presets_dir))
         named = os.environ.get(PRESETS_VARIABLE)
-        if named and not Path(named).expanduser().is_dir():
+        if named and not expanded(named).is_dir():
             found = replace(found, notes=(f"{PRESETS_VARIABLE}: there is no folder {named}", *found.notes))
         if not self.demo:
             return found

@@ -13,9 +13,10 @@ from console import units
 from console.cli import runs
 from console.cli.house import House
 from console.cli.lab_words import see_that_all_means_something
-from console.cli.voice import say, show, show_json
+from console.cli.voice import offer, say, show, show_json
 from console.errors import Exit, UsageError
 from console.presets import Preset, parse_assignments
+from console.presets.secrecy import covered
 
 if TYPE_CHECKING:
     from console.lab.jobs import Job
@@ -66,7 +67,7 @@ def _run(house: House, args: argparse.Namespace) -> int:
     plan = _plan(house, args, recorded)
     if args.dry_run:
         if args.json:
-            show_json(plan.to_json())
+            show_json(covered(plan.to_json()))
         else:
             show(plan_lines(plan))
         return Exit.OK
@@ -87,7 +88,7 @@ def _resume(house: House, args: argparse.Namespace) -> int:
 def _see(house: House, args: argparse.Namespace, run_id: str) -> int:
     """Follow a run to its end, unless nobody wants to wait."""
     if args.no_wait:
-        print(run_id)
+        offer(run_id)
         return Exit.OK
     try:
         view = _follow(house.paths.run(run_id))

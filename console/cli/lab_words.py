@@ -40,13 +40,15 @@ def add_lab(add: Add) -> None:
     ab.add_argument("--quick", action="store_true", help="one small round: can only suggest")
     ab.add_argument("--time-budget", type=span, metavar="T", help="size and rounds that fit, such as 45m or 2h")
     ab.add_argument("--all-rounds", action="store_true", help="go on to the last round even if the verdict is settled")
-    ab.add_argument("--workloads", metavar="A,B", help="some of agent, decode, interference, concurrent, replay")
+    ab.add_argument(
+        "--workloads", type=_listed, metavar="A,B", help="some of agent, decode, interference, concurrent, replay"
+    )
     ab.add_argument("--replay", type=Path, metavar="FILE.jsonl", help="your own recorded requests as a workload")
-    ab.add_argument("--arms", metavar="A,B", help="chunk budgets, or numbers of speculative tokens")
+    ab.add_argument("--arms", type=_listed, metavar="A,B", help="chunk budgets, or numbers of speculative tokens")
     ab.add_argument("--a", action="append", default=[], metavar="K=V", help="custom: the first arm")
     ab.add_argument("--b", action="append", default=[], metavar="K=V", help="custom: the second arm")
     ab.add_argument("--set", action="append", default=[], metavar="K=V", dest="changes", help="for both arms")
-    ab.add_argument("--seed", type=int, metavar="N", help="the same prompts and the same order of arms again")
+    ab.add_argument("--seed", type=_seed, metavar="N", help="the same prompts and the same order of arms again")
     ab.add_argument("--interrupt", action="store_true", help="even while the server answers requests")
     ab.add_argument("--no-wait", action="store_true", help="return once the run lives")
     ab.add_argument("--dry-run", action="store_true", help="say what would be done, and how long it would take")
@@ -69,8 +71,6 @@ def see_that_all_means_something(args: argparse.Namespace) -> None:
         UsageError: a word or an option that this kind of `ab` does not know.
     """
     what, rest = args.what, args.rest
-    if "" in (what, *rest):
-        raise UsageError("an empty word names no run and no experiment", "", _AB_HELP)
     if what not in _TAKES:
         if args.yes:
             raise UsageError(f"`ab {what}` takes no --yes", "it asks nothing", "--yes is for `ab adopt ID ARM`")
@@ -97,6 +97,19 @@ _OPTIONS: Mapping[str, str] = {
     name: "--set" if name == "changes" else f"--{name.replace('_', '-')}" for name in _NAMES.split()
 }
 """Every option of `ab` by the name its value is kept under."""
+
+
+def _listed(text: str) -> str:
+    if not text.strip(", "):
+        raise argparse.ArgumentTypeError(f"{text!r} names nothing: leave it out, or name some")
+    return text
+
+
+def _seed(text: str) -> int:
+    value = int(text)
+    if not -(2**63) <= value < 2**63:
+        raise argparse.ArgumentTypeError("a whole number of at most 64 bits")
+    return value
 
 
 def _count(text: str) -> int:

@@ -57,7 +57,8 @@ class _Checked:
     def __init__(self, preset: Preset, known: frozenset[str] | None) -> None:
         self.preset, self.known, self.prospect = preset, known, prospect(preset)
         found = self.prospect.vllm
-        ground = Ground(found.version if found else None, known, self.prospect.memory, self.prospect.hybrid)
+        seen = self.prospect
+        ground = Ground(found.version if found else None, known, seen.memory, seen.hybrid, seen.no_model)
         self.findings = lint(preset, ground)
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""`logs`: the server's log, without the looks of our own consoles, and on into the next life while it is followed."""
+"""`logs`: the server's log, on into the next life while it is followed.
+
+The looks of our own consoles and what an A/B run asks its own arm are left out.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,17 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from console.cli.house import House
-from console.cli.voice import say
+from console.cli.voice import say, show
 from console.errors import ConsoleError, Exit, NothingError
 from console.server.access import folder_in_the_way, in_the_way
-from console.server.log import follow, is_own_look, redact, tail
-from console.server.run_lock import run_is_live
+from console.server.log import follow, is_background, redact, tail
+from console.server.run_lock import arm_of, run_is_live
 from console.server.status import ServerStatus, State
+from console.units import uncoloured
 
 _FOLLOW_EVERY_S = 0.25
 _LOOK_EVERY_S = 1.0
@@ -45,13 +49,24 @@ class _View:
         self._path = path
         self._offset = path.stat().st_size
         self._whole = whole
+        self._said: set[str] = set()
+
+    def _shown(self, lines: Iterable[str]) -> Iterator[str]:
+        """Without what nobody's client caused, unless all was asked for."""
+        run_id = arm_of(self._house.paths, str(self._path))
+        for line in lines:
+            if self._whole or not is_background(line, of_run=run_id is not None):
+                yield line
+            elif run_id is not None and run_id not in self._said:
+                self._said.add(run_id)
+                say(f"what the A/B run {run_id} asks its arm is left out; `qwen-console logs --all` shows it")
 
     def last(self, n: int) -> None:
         """The last `n` lines that are shown."""
         if self._whole:
             self._print(tail(self._path, n))
         else:
-            self._print([line for line in tail(self._path, _EVERY_LINE) if not is_own_look(line)][-n:] if n > 0 else [])
+            self._print(list(self._shown(tail(self._path, _EVERY_LINE)))[-n:] if n > 0 else [])
 
     def follow(self) -> int:
         """What comes, in this life and the next ones."""
@@ -96,9 +111,8 @@ class _View:
 
     def _print(self, lines: Iterable[str]) -> None:
         secrets = self._house.server.secrets()
-        for line in lines:
-            if self._whole or not is_own_look(line):
-                print(redact(line, secrets))
+        for line in self._shown(lines):
+            show([uncoloured(redact(line, secrets))])
 
     def _told(self, status: ServerStatus) -> str:
         record = self._house.server.record()

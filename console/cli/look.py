@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from console.cli.house import House
@@ -16,6 +17,7 @@ from console.gpu.sample import GpuReport
 from console.gpu.source import read_settled
 from console.metrics.feed import WINDOW_S, Feed, kept_page
 from console.metrics.reading import LastRequests, Reading
+from console.metrics.span import restarted
 from console.metrics.vllm import Counters
 from console.metrics.window import lifetime, reading
 from console.notices import Look, Notice, once
@@ -30,6 +32,11 @@ _CARDS_S = 4.0
 _HANGS = (
     f"The NVIDIA driver has not answered for {_CARDS_S:.0f} s: a card may be dying; `sudo dmesg | grep -i xid` may "
     "tell which, and a reboot is the usual end of it."
+)
+_BEGAN_ANEW = ConsoleError(
+    "the server began anew within the window: there are no figures of it",
+    "a counter fell, or its start is another one; what two lives counted makes no sense together",
+    "measure again",
 )
 SERVING = (State.READY, State.STALLED, State.FOREIGN, State.STARTING)
 
@@ -48,6 +55,8 @@ class Snapshot:
     """Why there is no reading although a server should have one."""
     asked: str | None = None
     """The address that was named instead of this console's own server."""
+    started: float | None = None
+    """Unix time at which this console's own server, or its last one, was started."""
 
     @property
     def unreachable(self) -> bool:
@@ -121,7 +130,16 @@ def look(
         notices=once(seen),
         problem=page.problem if server.state in (State.READY, State.STALLED, State.FOREIGN) else None,
         asked=url,
+        started=None if foreign else _started(house),
     )
+
+
+def _started(house: House) -> float | None:
+    record = house.server.record()
+    try:
+        return datetime.fromisoformat(record.started).timestamp() if record else None
+    except ValueError:
+        return None
 
 
 def _chain(house: House, page: Counters | None, cards: GpuReport | None, *, foreign: bool) -> tuple[Link, ...]:
@@ -151,7 +169,7 @@ def _scrapes(endpoint: Endpoint | None, window_s: float | None, say: Callable[[s
     """One page, or with a window its first and last, and a page a second between them for the last requests."""
     if endpoint is None:
         return _Pages()
-    feed, found = Feed(endpoint, window_s or WINDOW_S), []
+    feed, found, problem = Feed(endpoint, window_s or WINDOW_S), list[Counters](), None
     try:
         found.append(feed.scrape())
         feed.keep(found[0])
@@ -160,8 +178,11 @@ def _scrapes(endpoint: Endpoint | None, window_s: float | None, say: Callable[[s
             say(f"measuring for {window_s:g} s")
         while window_s and (left := begun + window_s - time.monotonic()) > 0:
             time.sleep(min(left, _SCRAPE_EVERY_S))
-            found[1:] = [feed.scrape()]
-            feed.keep(found[-1])
+            new = feed.scrape()
+            problem = _BEGAN_ANEW if restarted(found[-1], new) else problem
+            # After that no window: only the newest page, for its gauges.
+            found[0 if problem else 1 :] = [new]
+            feed.keep(new)
     except ConsoleError as error:
         return _Pages(tuple(found), feed.reading().last, error)
-    return _Pages(tuple(found), feed.reading().last)
+    return _Pages(tuple(found), feed.reading().last, problem)

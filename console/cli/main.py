@@ -9,7 +9,7 @@ from pathlib import Path
 
 from console import hints
 from console.cli.parser import parse
-from console.cli.voice import ready_to_speak, say, silence
+from console.cli.voice import ClosedOutput, ready_to_speak, say, silence
 from console.errors import ConsoleError, Exit
 
 
@@ -64,6 +64,9 @@ def _refused(error: OSError) -> ConsoleError:
     """What the system said, and what is in the way where that can be seen."""
     from console.server.access import in_the_way
 
+    if isinstance(error, ClosedOutput):
+        fix = "leave out what closes it (`>&-`), or let it go to a file"
+        return ConsoleError("qwen-console: what was asked for was not delivered", str(error.strerror), fix)
     place = f" ({error.filename})" if error.filename else ""
     problem = in_the_way(Path(error.filename)) if isinstance(error.filename, str) else None
     why, fix = problem or ("", "see that the folder can be written and that the disk has room")

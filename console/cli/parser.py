@@ -14,6 +14,7 @@ from console import __version__, hints
 from console.cli.lab_words import add_lab
 from console.cli.voice import silence
 from console.errors import Exit
+from console.units import printable
 
 _EPILOG = """\
 examples:
@@ -37,7 +38,7 @@ class _Parser(argparse.ArgumentParser):
         if not message or file is None:
             return
         try:
-            file.write(message)
+            file.write(printable(message))
             file.flush()
         except OSError:
             if file is not sys.stderr:
@@ -105,6 +106,11 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     if unknown:
         # Said by the verb's own parser: its help is what one needs.
         (verbs.get(args.name) or parser).error(f"unrecognized arguments: {' '.join(unknown)}")
+    if (empty := _empty(words)) is not None:
+        # Taken for none given, `--arms ""` would start something else than was meant.
+        (verbs.get(args.name) or parser).error(
+            f"an empty word{empty} means nothing: leave it out, or say what is meant"
+        )
     if args.url is not None and args.name not in (None, "status"):
         parser.error(
             f"`{args.name}` takes no --url: it acts on this machine's own server; the console itself and `status` "
@@ -113,6 +119,18 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     if args.low_bandwidth and args.name is not None:
         parser.error(f"`{args.name}` takes no --low-bandwidth: it is for the console itself")
     return args
+
+
+def _empty(words: Sequence[str]) -> str | None:
+    """Where an empty word was given (`""`: not to an option), such as `$ARMS` of a script that never set it."""
+    before = ["", *words]
+    for option, word in zip(before, words, strict=False):
+        if not word.strip():
+            return f" for {option}" if option.startswith("--") else ""
+        name, equals, value = word.partition("=")
+        if name.startswith("--") and equals and not value.strip():
+            return f" for {name}"
+    return None
 
 
 def _shared() -> _Parser:
@@ -169,7 +187,7 @@ def _server(add: Add) -> None:
     history.add_argument("--json", action="store_true", help="for scripts: one JSON object on stdout")
     logs = add("logs", "logs", "logs", "the server's log")
     logs.add_argument("-f", "--follow", action="store_true", help="go on, into the next start too, until it has ended")
-    logs.add_argument("--all", action="store_true", help="also what our own consoles ask the server every second")
+    logs.add_argument("--all", action="store_true", help="also what our own consoles and A/B runs ask the server")
     logs.add_argument("-n", "--lines", type=_lines, default=40, metavar="N", help="how many of its last lines (40)")
     diagnose = add("diagnose", "diagnose", "diagnose", "what a vLLM log says went wrong")
     diagnose.add_argument("log", type=Path, help="a file")

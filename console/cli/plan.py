@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from console import units
-from console.lint.check import memory_plan
+from console.lint.check import memory_plan, no_model
 from console.memory import MemoryPlan
-from console.memory.files import ModelFiles, find, hub
+from console.memory.files import ModelFiles, find, hub, is_path
 from console.presets import Preset, child_env
+from console.presets.catalog import ANY_MODEL
 from console.presets.installed import Installed, installed
 
 
@@ -29,6 +30,10 @@ class Prospect:
     hybrid: bool | None
     no_memory: str | None
     """Why there is no memory plan."""
+    no_model: str | None = None
+    """What the local path that is named as the model lacks."""
+    needs_none: bool = False
+    """Whether it starts although its model is not there: a shipped preset in a demo."""
 
     def to_json(self) -> dict[str, Any]:
         """Part of `show --json` and `lint --json`."""
@@ -60,14 +65,21 @@ class Prospect:
 
     def _model(self) -> str:
         free = f"{units.gib(self.free_bytes, 0)} free on that disk"
-        if self.files is None and self.model.startswith(("/", "~", ".")):
-            return f"model: there is no folder {self.model} on this machine; {free}"
+        if self.no_model is not None:
+            stand_in = "; the stand-in engine needs none" if self.needs_none else ""
+            return f"model: {self.no_model}{stand_in or f'; {free}'}"
+        if self.files is None and is_path(self.model):
+            return f"model: the file {self.model}; {free}"
+        if self.files is None and self.vllm is not None and self.vllm.stand_in:
+            return "model: not on this machine; the stand-in engine needs none, and nothing is downloaded"
         if self.files is None:
             return f"model: not on this machine yet, it will be downloaded; {free}"
         return f"model: {self.files.folder}, weights {units.gib(self.files.weight_bytes)}; {free}"
 
     def _memory(self) -> list[str]:
         memory = self.memory
+        if memory is None and self.vllm is not None and self.vllm.stand_in:
+            return [f"plan: none: {self.no_memory}, and the stand-in engine makes up its own numbers"]
         if memory is None:
             return [f"plan: don't know: {self.no_memory}"]
         parts = [
@@ -90,7 +102,17 @@ def prospect(preset: Preset) -> Prospect:
     files = find(preset.model, env)
     memory, hybrid, why = memory_plan(preset, files)
     free = _free(files.folder if files else hub(env))
-    return Prospect(installed(preset), files, preset.model, free, memory, hybrid, why)
+    return Prospect(
+        vllm=installed(preset),
+        files=files,
+        model=preset.model,
+        free_bytes=free,
+        memory=memory,
+        hybrid=hybrid,
+        no_memory=why,
+        no_model=no_model(preset, files),
+        needs_none=ANY_MODEL in preset.env,
+    )
 
 
 def _free(folder: Path) -> int | None:

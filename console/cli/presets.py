@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from dataclasses import replace
 from typing import Any
 
 from console.cli.house import DEFAULT_PRESET, House
 from console.cli.plan import prospect
 from console.cli.voice import say, show_json
+from console.cli.voice import show as put
 from console.errors import Exit
 from console.presets import Preset, apply_overrides, argv, parse_assignments, shell_line
-from console.presets.buckets import measured
+from console.presets.buckets import FLAG, measured
 from console.presets.command import own_env
 from console.presets.installed import stands_in
+from console.presets.secrecy import covered
+from console.units import one_line
+
+_WHAT_FOR = "finer steps of the latency histograms, so that /metrics tells p50, p90 and p99; it changes no answer"
 
 
 def presets(args: argparse.Namespace) -> int:
@@ -29,15 +35,15 @@ def presets(args: argparse.Namespace) -> int:
         whole = {"presets": listed, "problems": broken, "bases": sorted(catalog.bases), "notes": list(catalog.notes)}
         show_json({"schema": 1, **whole})
         return Exit.OK
-    width = max((len(name) for name in catalog.presets), default=0)
+    width = max((len(one_line(name)) for name in catalog.presets), default=0)
     for name, preset in catalog.presets.items():
         mark = "*" if name == DEFAULT_PRESET else " "
-        print(f"{mark} {name:<{width}}  {preset.description}".rstrip())
+        put([f"{mark} {one_line(name):<{width}}  {one_line(preset.description)}".rstrip()])
         if preset.unset:
             lacking = ", ".join(dict.fromkeys(missing.variable for missing in preset.unset))
-            print(f"  {'':<{width}}  not startable yet: not set in this shell: {lacking}")
+            put([f"  {'':<{width}}  not startable yet: not set in this shell: {lacking}"])
     if catalog.bases:
-        print(f"  bases for others, without a model of their own: {', '.join(sorted(catalog.bases))}")
+        put([f"  bases for others, without a model of their own: {', '.join(sorted(catalog.bases))}"])
     for note in catalog.notes:
         say(f"note: {note}")
     for problem in catalog.problems:
@@ -61,21 +67,25 @@ def show(args: argparse.Namespace) -> int:
     """The exact command on stdout, copy-paste ready; with `--json` the resolved preset."""
     house = House.of(args)
     preset = apply_overrides(house.preset(args.preset), parse_assignments(args.changes))
-    started = measured(preset)
+    started = _covered(measured(preset))
     if args.json:
-        whole = preset.to_json() | {"schema": 1, "argv": argv(started), "shell": shell_line(started)}
+        whole = _covered(preset).to_json() | {"schema": 1, "argv": argv(started), "shell": shell_line(started)}
         whole |= prospect(preset).to_json() | {"unset": [missing.variable for missing in preset.unset]}
         show_json(whole)
         return Exit.OK
-    print(f"# {preset.name}: {preset.description}")
-    print(f"# from {preset.path}")
-    print("\n".join(f"# {line}" for line in prospect(preset).lines()))
+    # A line end in one of them would end the comment, and a shell would run what comes then.
+    lines = [f"{preset.name}: {preset.description}", f"from {preset.path}", *prospect(preset).lines()]
     for missing in preset.unset:
-        print(
-            "\n".join(f"# {line}" for line in (f"not startable yet: {missing.error.what}", *missing.error.lines()[1:]))
-        )
-    print("\n".join(command_lines(preset)))
+        lines += [f"not startable yet: {missing.error.what}", *missing.error.lines()[1:]]
+    if FLAG in started.args and FLAG not in preset.args:
+        lines += [f"its last flag is the console's own: {_WHAT_FOR}", f"(`--set '{FLAG}={{}}'` leaves it out)"]
+    put(f"# {_indented(line)}" for line in lines)
+    put(command_lines(preset))
     return Exit.OK
+
+
+def _indented(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())] + one_line(line)
 
 
 def command_lines(preset: Preset) -> list[str]:
@@ -83,7 +93,12 @@ def command_lines(preset: Preset) -> list[str]:
     variables = {
         name: f'"${name}"' if name in preset.secrets else _quoted(value) for name, value in own_env(preset).items()
     }
-    return [*(f"{name}={value} \\" for name, value in variables.items()), *_wrapped(argv(measured(preset)))]
+    return [*(f"{name}={value} \\" for name, value in variables.items()), *_wrapped(argv(_covered(measured(preset))))]
+
+
+def _covered(preset: Preset) -> Preset:
+    """The same to be looked at: secrets that stand in `args` are covered."""
+    return replace(preset, args=covered(preset.args))
 
 
 def _quoted(value: str) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from console.cli.house import House
-from console.cli.voice import say
+from console.cli.voice import say, show, show_json
 from console.errors import ConsoleError, Exit, NothingError, UsageError
+from console.server.run_lock import refuse_probe
 
 if TYPE_CHECKING:
     from console.endpoint import Endpoint
@@ -27,6 +27,8 @@ def probe(args: argparse.Namespace) -> int:
 
 
 def _endpoint(house: House) -> Endpoint:
+    """The server to probe, where no A/B run would be spoilt by it."""
+    refuse_probe(house.paths)
     endpoint = house.server.endpoint()
     if endpoint is None:
         raise NothingError("there is no server to probe", "none of this console runs", "`qwen-console up PRESET`")
@@ -41,11 +43,11 @@ def _prefix(house: House, args: argparse.Namespace) -> int:
         raise UsageError(f"--blocks {blocks}", f"from 1 to {_MOST_BLOCKS}", "three show enough")
     test = prefix_probe(house, say, blocks=blocks, block_tokens=args.block_tokens)
     if args.json:
-        print(json.dumps(test.to_json(), indent=1))
+        show_json(test.to_json())
     else:
         for i, cached in enumerate(test.cached, 1):
-            print(f"sending {i}: {'n/a' if cached is None else cached} of {test.prompt_tokens} tokens from the cache")
-        print(test.sentence)
+            show([f"sending {i}: {'n/a' if cached is None else cached} of {test.prompt_tokens} tokens from the cache"])
+        show([test.sentence])
     return Exit.OK if test.ok else Exit.FAILED
 
 
@@ -61,7 +63,8 @@ def prefix_probe(
         block_tokens: the cache block, where the server does not tell it.
 
     Raises:
-        ConsoleError: there is no server, it is busy, or it does not answer.
+        BusyError: an A/B run goes on, or requests do.
+        ConsoleError: there is no server, or it does not answer.
     """
     from console.lab.launch import refuse_if_busy
     from console.lab.probes.asking import Asker
@@ -97,7 +100,10 @@ def _layout(house: House, args: argparse.Namespace) -> int:
         return tokens_of(endpoint, model, request)
 
     layout = compare_layout(first, second, block, tokenise)
-    print(json.dumps(layout.to_json(), indent=1) if args.json else "\n".join(layout.sentences))
+    if args.json:
+        show_json(layout.to_json())
+    else:
+        show(layout.sentences)
     return Exit.OK
 
 

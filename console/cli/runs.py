@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from console import hints
 from console.cli.house import House
-from console.cli.voice import say, show, show_json
+from console.cli.voice import offer, say, show, show_json
 from console.errors import ConsoleError, Exit, NothingError, UsageError
 from console.server.access import in_the_way
 
@@ -45,7 +44,7 @@ def print_report(run_dir: Path, *, as_json: bool) -> None:
         return
     with readable(run_dir):
         text = render(report)
-    print(hints.told(text), end="")
+    show(text.splitlines())
 
 
 def _list(house: House, args: argparse.Namespace) -> int:
@@ -154,7 +153,7 @@ def _adopt(house: House, args: argparse.Namespace) -> int:
         for row in difference(before, after):
             say(f"  {row.text}")
     say(f"written; start it with `qwen-console up {path.stem}`")
-    print(path)
+    offer(str(path))
     return Exit.OK
 
 

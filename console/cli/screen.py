@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def tui(args: argparse.Namespace) -> int:
     """Run the console on the terminal until its user quits; the server and a run stay."""
     # Textual draws on stderr.
-    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         raise UsageError(
             "the console needs a terminal",
             "stdin, stdout or stderr is none",
@@ -135,7 +135,7 @@ def inspection(house: House, preset: Preset) -> Inspection:
     asks = vllm is not None and not vllm.stand_in
     known = flags(vllm, house.paths.cache) if vllm is not None and asks else None
     silent = ("its `--help=all` told no flags: the preset's are not held against them",) if asks and not known else ()
-    ground = Ground(vllm.version if vllm else None, known, seen.memory, seen.hybrid)
+    ground = Ground(vllm.version if vllm else None, known, seen.memory, seen.hybrid, seen.no_model)
     running = house.server.preset() if house.server.endpoint() is not None else None
     return Inspection(
         preset=preset,

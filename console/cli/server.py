@@ -8,7 +8,7 @@ import time
 from console import units
 from console.cli.house import DEFAULT_PRESET, House
 from console.cli.joining import is_of, start_or_join
-from console.cli.voice import say
+from console.cli.voice import offer, say
 from console.errors import BusyError, ConsoleError, Exit, NothingError, UsageError
 from console.presets import Preset, apply_overrides, parse_assignments
 from console.presets.installed import installed, stands_in
@@ -69,7 +69,7 @@ def _simulated(preset: Preset) -> bool:
 
 
 def _ready(url: str | None) -> int:
-    print(url)
+    offer(str(url))
     return Exit.OK
 
 

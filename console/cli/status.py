@@ -25,7 +25,8 @@ def status(args: argparse.Namespace) -> int:
     if args.json:
         show_json(snapshot.to_json())
     else:
-        show([*text(snapshot), *chain_lines(snapshot.chain, whole=args.chain)])
+        last = None if snapshot.server.state in SERVING else snapshot.started
+        show([*text(snapshot), *chain_lines(snapshot.chain, whole=args.chain, last=last)])
     return Exit.FAILED if snapshot.unreachable else Exit.OK
 
 
@@ -57,11 +58,18 @@ def text(snapshot: Snapshot) -> list[str]:
     return lines
 
 
-def chain_lines(links: tuple[Link, ...], *, whole: bool) -> list[str]:
-    """What really runs: all of it with its proof, or in short what is worth a look."""
+def chain_lines(links: tuple[Link, ...], *, whole: bool, last: float | None = None) -> list[str]:
+    """What really runs: all of it with its proof, or in short what is worth a look.
+
+    Args:
+        links: the chain.
+        whole: all of it.
+        last: unix time of the start it is of, where that server does not run any more.
+    """
+    of = "" if last is None else f" of the last start, at {units.local_minute(last)}"
     if whole:
         width = max(len(link.link) for link in links)
-        lines = ["what really runs:"]
+        lines = [f"what really ran{of}:" if of else "what really runs:"]
         for link in links:
             lines.append(f"  {link.verdict:<7} {link.link:<{width}}  {link.value}")
             lines += [
@@ -75,7 +83,7 @@ def chain_lines(links: tuple[Link, ...], *, whole: bool) -> list[str]:
         return []
     look = [link for link in known if link.verdict == "look"]
     counts = f"{len(known) - len(look)} links ok, {len(look)} to look at, {len(links) - len(known)} not known"
-    lines = [f"chain: {counts} (`qwen-console status --chain`)"]
+    lines = [f"chain{of}: {counts} (`qwen-console status --chain`)"]
     return lines + [f"  {link.link}: {link.value}" for link in look]
 
 

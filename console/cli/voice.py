@@ -1,7 +1,12 @@
-"""How a verb speaks: data on stdout, narration on stderr, every command in it as this console was started."""
+"""How a verb speaks: data on stdout, narration on stderr, every command in it as this console was started.
+
+Nothing else prints. What files and servers say passes through `printable` here: their control characters would write
+to the terminal, and not to its reader. JSON has its own escapes.
+"""
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -10,7 +15,29 @@ from collections.abc import Iterable
 from typing import Any
 
 from console import hints
-from console.units import finite
+from console.units import finite, printable
+
+
+class ClosedOutput(OSError):
+    """stdout was closed by whoever started us, and there was something to deliver there."""
+
+
+class _Nowhere(io.TextIOBase):
+    """stdout where there is none: what is written is lost, and the next flush says so once."""
+
+    _lost = False
+
+    def write(self, text: str) -> int:
+        self._lost = self._lost or bool(text)
+        return len(text)
+
+    def flush(self) -> None:
+        if self._lost:
+            self._lost = False
+            raise ClosedOutput(errno.EBADF, "standard output is closed")
+
+    def fileno(self) -> int:
+        return 1
 
 
 def ready_to_speak() -> None:
@@ -24,6 +51,8 @@ def ready_to_speak() -> None:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
+    if sys.stdout is None:
+        sys.stdout = _Nowhere()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -34,7 +63,7 @@ def say(line: str) -> None:
     if sys.stderr is None:
         return
     try:
-        print(hints.told(line), file=sys.stderr, flush=True)
+        print(printable(hints.told(line)), file=sys.stderr, flush=True)
     except OSError:
         silence(sys.stderr.fileno())
 
@@ -49,9 +78,15 @@ def silence(number: int) -> None:
 def show(lines: Iterable[str]) -> None:
     """Data for people: lines on stdout."""
     for line in lines:
-        print(hints.told(line))
+        print(printable(hints.told(line)))
+
+
+def offer(word: str) -> None:
+    """What a script may pick up on stdout: an address, an id, a path. A closed stdout has no use for it."""
+    if not isinstance(sys.stdout, _Nowhere):
+        print(printable(word))
 
 
 def show_json(value: Any) -> None:
     """Data for scripts: one JSON object on stdout."""
-    print(json.dumps(finite(hints.told_all(value)), indent=1, allow_nan=False))
+    print(json.dumps(finite(hints.told_all(value)), indent=1, allow_nan=False).replace("\x7f", "\\u007f"))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.console_process import Console
+from tests.console_process import Console, wait_until
 
 RULES = "\n".join(f"rule {i}: leave the tests as they are" for i in range(400))
 
@@ -113,8 +113,26 @@ def test_runs_are_compared_adopted_with_their_difference_and_go_on(demo: Console
     side = demo("ab", "compare", "--json").json
     assert side["runs"] == [second["id"], first["id"]]
     assert {cell["run"] for row in side["rows"] for cell in row["cells"]} == set(side["runs"])
-    assert "decode.tpot_s on/off" in demo("ab", "compare", first["id"], second["id"]).out
+    assert "time per output token, on/off" in demo("ab", "compare", first["id"], second["id"]).out
     adopted = demo("ab", "adopt", first["id"], "on")
     assert "speculative-config: not set → {" in adopted.err
     assert Path(adopted.out.strip()).is_file()
     assert "is whole" in demo("ab", "resume", first["id"], code=2).err
+
+
+def test_while_a_run_goes_on_no_probe_spoils_it_and_the_log_is_quiet(demo: Console) -> None:
+    run_id = demo("ab", "aa", "--size", "normal", "--rounds", "2", "--no-wait").out.strip()
+    try:
+        wait_until(lambda: "POST /tokenize" in demo("logs", "--all", "-n", "5000", code=None).out)
+        shown = demo("logs", "-n", "5000")
+        assert "startup complete" in shown.out
+        assert '" 200' not in shown.out
+        assert f"what the A/B run {run_id} asks its arm is left out" in shown.err
+        for words in (("prefix",), ("layout", "a.json", "b.json")):
+            refused = demo("probe", *words, code=4).err
+            assert "an A/B run is going on: a probe would spoil it" in refused
+        assert run_id in demo("up", "--prove", code=4).err
+    finally:
+        demo("ab", "stop")
+    boots = demo("ab", "show", run_id, "--json").json["boots"]
+    assert not any("foreign traffic" in (boot["reason"] or "") for boot in boots)

@@ -88,3 +88,44 @@ def test_a_demo_starts_no_vllm_and_says_so(console: Console) -> None:
 def test_the_shipped_presets_take_their_port_from_the_environment(console: Console) -> None:
     other = Console(console.env | {"QWEN_CONSOLE_PORT": "9001"})
     assert "--port 9001" in other("show", "qwen3.8-27b-nvfp4-100k").out
+
+
+def test_a_demo_refuses_what_is_not_set_and_never_comes_up_open(console: Console, tmp_path: Path) -> None:
+    write_preset(tmp_path / "presets", "closed", "model: org/m\nenv: {VLLM_API_KEY: '${MY_UNSET_KEY}'}\n")
+    refused = console("--demo", "up", "closed", code=2).err
+    assert "MY_UNSET_KEY" in refused
+    assert "export MY_UNSET_KEY=" in refused
+    assert "not startable yet" in console("--demo", "show", "closed").out
+    assert "MY_UNSET_KEY is not set" in console("--demo", "lint", "closed").out
+    assert "NOTHERE" in console("--demo", "up", "--set", "env.FOO=${NOTHERE}", code=2).err
+    assert console("--demo", "status", "--json").json["server"]["state"] == "stopped"
+
+
+def test_a_model_that_is_not_there_is_found_by_lint(console: Console, tmp_path: Path, vllm: Path) -> None:
+    make_preset(tmp_path, vllm, "kv-cache-memory-bytes: 1073741824")
+    assert "model:" not in console("lint", "p").out
+    (tmp_path / "model" / "model.safetensors").unlink()
+    assert "has no weights" in console("lint", "p").out
+    make_preset(tmp_path, vllm, "load-format: dummy")
+    (tmp_path / "model" / "model.safetensors").unlink()
+    assert "has no weights" not in console("lint", "p").out
+    (tmp_path / "model" / "config.json").unlink()
+    assert "has no config.json" in console("lint", "p").out
+    assert "has no config.json" in console("show", "p").out
+    write_preset(tmp_path / "presets", "gone", f"model: {tmp_path}/not/here\n")
+    for words in ((), ("--demo",)):
+        assert f"model: there is no folder {tmp_path}/not/here" in console(*words, "lint", "gone").out
+    env = {"QWEN_CONSOLE_TINY_MODEL": f"{tmp_path}/not/here"}
+    shipped = Console(console.env | env, demo=True)("lint", "tiny-cpu").out
+    assert "· model: there is no folder" in shipped
+    assert "the stand-in needs no model" in shipped
+
+
+def test_a_demo_downloads_nothing_and_says_what_its_last_flag_is_for(console: Console) -> None:
+    shown = console("--demo", "show", "qwen3.8-27b-nvfp4-100k").out
+    assert "downloaded" not in shown.replace("nothing is downloaded", "")
+    assert "the stand-in engine needs none, and nothing is downloaded" in shown
+    assert "don't know" not in shown
+    notes = [line for line in shown.splitlines() if line.startswith("#")]
+    assert any("its last flag" in line and "p50" in line for line in notes)
+    assert shown.splitlines()[-1].strip().startswith(f"--{FLAG} ")

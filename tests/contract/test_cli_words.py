@@ -153,3 +153,13 @@ def test_a_demo_hides_no_wrong_flag_and_no_missing_model_of_ones_own(demo: Conso
         assert f"(cause: {cause})" in demo("up", name, code=1).err
     demo("up", "tiny-cpu")
     demo("down")
+
+
+def test_the_chain_of_a_stopped_server_is_of_its_last_start(demo: Console) -> None:
+    demo("up")
+    assert "chain: " in demo("status").out
+    demo("down")
+    said = demo("status").out
+    assert "chain: " not in said
+    assert "chain of the last start, at 20" in said
+    assert "what really ran of the last start, at 20" in demo("status", "--chain").out

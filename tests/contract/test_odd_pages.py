@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,23 @@ def test_a_restart_within_the_window_gives_no_figures_of_two_lives(console: Cons
     assert (reading["window_s"], reading["generation_tokens_per_s"], reading["ttft_s"]["n"]) == (None, None, 0)
     # What the new one did while it was looked at is known all the same.
     assert [(last["n"], last["prompt_tokens"]) for last in reading["last"]] == [(12, 41_930)]
+
+
+def test_a_restart_that_only_a_counter_tells_within_the_window(console: Console, server: OddServer) -> None:
+    """The last page has counted more than the first one by then: only one between them tells."""
+    before, after = (_unmarked(page("mtp", which)) for which in (0, 1))
+    server.pages = [reply(text) for text in (before, _nothing_counted(before), after)]
+    reading = console.status("--url", server.url, "--window", "4")["reading"]
+    assert (reading["window_s"], reading["generation_tokens_per_s"], reading["ttft_s"]["n"]) == (None, None, 0)
+    assert "began anew" in reading["problem"]["what"]
+
+
+def _unmarked(text: str) -> str:
+    return re.sub(r"(?m)^(process_start_time_seconds|\S*_created).*\n", "", text)
+
+
+def _nothing_counted(text: str) -> str:
+    return re.sub(r"(?m)^(vllm:\S*(?:_total|_count|_sum|_bucket)\{.*\}) .*$", r"\1 0.0", text)
 
 
 def test_the_key_of_the_shell_opens_a_server_elsewhere(console: Console, server: OddServer) -> None:

@@ -11,12 +11,15 @@ import pytest
 from console.endpoint import EndpointError
 from console.gpu.sample import GpuReport, GpuSample
 from console.metrics.vllm import Counters, Histogram
-from console.server.history import read_history, totals
+from console.paths import Paths
+from console.server.history import read_history, totals, with_ends
+from console.server.lives import NOT_STARTED, RUNS, STOPPED, LifeEnd, keep_refused, lives_file, seen_lives
 from console.server.minutes import Boot, Minute, Store, history_path
 from console.server.plain_endpoint import PlainEndpoint
 from console.server.process import identify
 from console.server.recorder import Recorder, Watch
 from console.server.state import ServerRecord, recorder_path
+from console.server.status import Diagnosis
 from tests.contract.odd_server import Answer, OddServer, chunked, odd_server, reply
 from tests.unit.metrics_pages import counters, page, with_value
 
@@ -256,3 +259,37 @@ def test_a_counter_that_is_absent_stays_unknown(tmp_path: Path) -> None:
     (boot,) = read_history(tmp_path / "h.db", 0).boots
     assert (boot.totals.generation_tokens, boot.totals.generation_tokens_per_s) == (None, None)
     assert boot.totals.prefix_hit_rate == pytest.approx(0.793704, abs=1e-6)
+
+
+def test_lives_stand_in_the_order_of_their_starts_with_their_ends(tmp_path: Path) -> None:
+    store = Store(tmp_path / "h.db")
+    # The one that began later ended earlier, as its rows are written.
+    for life, started, at in (("late", 2000, 2040), ("early", 1000, 2100), ("early", 1000, 1020)):
+        store.keep(replace(BOOT, life=life, started=started), Minute(at, life, 60.0, requests=1), [])
+    store.close()
+    found = read_history(tmp_path / "h.db", 0)
+    assert [boot.boot.life for boot in found.boots] == ["late", "early"]
+    lives = (
+        LifeEnd("early", "preset", False, 1000.0, 2160.0, STOPPED, "by down"),
+        LifeEnd(None, "preset", False, 1500.0, 1500.0, NOT_STARTED, "port 8000 is in use", "port-in-use"),
+        LifeEnd("old", "preset", False, 10.0, 20.0, STOPPED),
+        LifeEnd("now", "preset", False, 3000.0, None, RUNS),
+    )
+    whole = with_ends(found, lives, 500.0)
+    told = [(boot.boot.started, boot.end.text if boot.end else None) for boot in whole.boots]
+    assert told == [
+        (2000, None),
+        (1500, "failed to start: port 8000 is in use (port-in-use)"),
+        (1000, "stopped: by down"),
+    ]
+
+
+def test_a_torn_line_of_the_lives_hides_no_other() -> None:
+    paths = Paths.from_env()
+    paths.make()
+    told = Diagnosis("port-in-use", "port 8000 is in use by somebody else", "", "")
+    keep_refused(paths, "p", told, simulated=False)
+    with lives_file(paths).open("a") as file:
+        file.write('{"schema": 1, "life": "x"}\nno JSON\n[]\n{"schema": 9}\n')
+    keep_refused(paths, "q", told, simulated=False)
+    assert [one.preset for one in seen_lives(paths)] == ["p", "q"]
