@@ -178,7 +178,7 @@ class Actions:
     def adopt(self, run_id: str, arm: str) -> str | None:
         """Write the winner as a preset."""
         path = self._services.adopt(run_id, arm)
-        return f"wrote {path}"
+        return f"wrote {path}; {path.stem} is selected, enter starts it"
 
 
 def _left(report: StopReport) -> str | None:

@@ -21,7 +21,9 @@ async def adopt_and_ask(app: ConsoleApp, run_id: str, arm: str) -> None:
         app.push_screen(Trouble("nothing to adopt", error))
         return
     if draft.there is not None:
-        app.tell(f"{draft.there.stem} is there already, with the same settings")
+        app.dashboard.lower.await_preset(draft.there.stem)
+        app.know()
+        app.tell(f"{draft.there.stem} is there already, with the same settings; enter starts it")
         return
     base = draft.body["extends"]
     text = [
@@ -31,6 +33,7 @@ async def adopt_and_ask(app: ConsoleApp, run_id: str, arm: str) -> None:
 
     def answered(key: str | None) -> None:
         if key == "y":
+            app.dashboard.lower.await_preset(draft.path.stem)
             app.act(f"adopting {arm}", partial(app.actions.adopt, run_id, arm))
 
     app.push_screen(Question(f"Adopt {arm}?", text, [("y", "write it")]), answered)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
 from textual.app import App
 from textual.screen import Screen
 
-from console import hints
+from console import hints, units
 from console.errors import ConsoleError
 from console.server.status import ServerStatus, State
 from console.tui import ringing, run_lines
@@ -39,15 +38,16 @@ from console.tui.messages import (
 from console.tui.palette import ConsoleCommands
 from console.tui.rhythm import Rhythm
 from console.tui.screens.dashboard import Dashboard
+from console.tui.silences import refused
 from console.tui.situation import Situation
 from console.tui.sources import Sources
+from console.tui.telling import LONG_S, TOLD_S, Telling
 from console.tui.theme import THEMES
 
 if TYPE_CHECKING:
     from console.notices import Rings
     from console.tui.services import Services
 
-_TOLD_S = 5.0
 _TOAST_S = 8.0
 
 
@@ -84,7 +84,7 @@ class ConsoleApp(App[int]):
         self._leaving = Leaving(self)
         self._jobs = Jobs(self)
         self._followed = False
-        self._told = 0
+        self._telling = Telling(self)
 
     @property
     def simulated(self) -> bool:
@@ -101,7 +101,7 @@ class ConsoleApp(App[int]):
         return self._rings
 
     @property
-    def _front(self) -> Screen[Any] | None:
+    def front(self) -> Screen[Any] | None:
         """The screen that is seen; on the way out there is none."""
         return self.screen_stack[-1] if self.screen_stack else None
 
@@ -157,6 +157,7 @@ class ConsoleApp(App[int]):
 
     def carry_out(self, command: Command) -> None:
         """Do it, or say in a line why it makes no sense now."""
+        self._telling.forget()
         refused = command.guard(self.situation)
         if refused:
             self.tell(refused)
@@ -164,20 +165,13 @@ class ConsoleApp(App[int]):
         do: Callable[..., None] = getattr(self._intents, f"do_{command.name}")
         do(command.argument) if command.argument else do()
 
-    def tell(self, text: str, stands_s: float = _TOLD_S) -> None:
-        """What a key came to, or why it does nothing now; stands for some seconds."""
-        if note := getattr(self._front, "note", None):
-            note(text)
-        else:
-            self.dashboard.tell_note("told", text)
-        self._told += 1
-        self.set_timer(stands_s, partial(self._untell, self._told))
+    def tell(self, text: str, stands_s: float = TOLD_S) -> None:
+        """What a key came to, or why it does nothing now; see `Telling`."""
+        self._telling.tell(text, stands_s)
 
-    def _untell(self, number: int) -> None:
-        if number == self._told:
-            self.dashboard.tell_note("told", "")
-            if note := getattr(self._front, "note", None):
-                note("")
+    def action_forget_told(self) -> None:
+        """What was said has been read."""
+        self._telling.forget()
 
     def act(self, title: str, job: Job, **what: object) -> None:
         """Do a long job; see `Jobs.begin`."""
@@ -241,10 +235,12 @@ class ConsoleApp(App[int]):
         now = event.reading
         known = now is not None and now.running is not None
         self.know(requests=(now.running or 0) + (now.waiting or 0) if now is not None and known else None)
-        self._tell_front()
 
     @on(ReadingLost)
-    def _forget_load(self) -> None:
+    def _forget_load(self, event: ReadingLost) -> None:
+        if self.situation.requests is not None and refused(event.error):
+            # The server that answered a moment ago is gone: its state is not waited for.
+            self._rhythm.poke()
         self.know(requests=None)
 
     @on(CatalogSeen)
@@ -257,8 +253,8 @@ class ConsoleApp(App[int]):
         winner = (event.run.id, arm) if event.run and arm else None
         if self.situation.run and event.run and not event.live and event.run.id == self.situation.run:
             self.ring(f"the A/B run of {event.run.preset} has ended")
-        if event.news or event.live:
-            self.dashboard.tell_note("ended", run_lines.news(event.run) if event.run and event.news else "")
+        if event.run and event.news:
+            self._telling.tell(run_lines.news(event.run), LONG_S, page=False)
         self.know(run=event.run.id if event.run and event.live else None, winner=winner)
         self._tell_front()
 
@@ -266,19 +262,19 @@ class ConsoleApp(App[int]):
     def _learn_notices(self, event: NoticesSeen) -> None:
         self.rings.see(event.look)
         self.dashboard.tell_rings(self.rings.__getitem__)
-        if self._front in (self.dashboard, None):
+        if self.front in (self.dashboard, None):
             return
         for notice in event.begun:
             if notice.severity != "info":
-                self.notify(
-                    hints.told(notice.fix), title=notice.what, severity="warning", timeout=_TOAST_S, markup=False
-                )
+                fix, what = units.printable(hints.told(notice.fix)), units.printable(notice.what)
+                self.notify(fix, title=what, severity="warning", timeout=_TOAST_S, markup=False)
         self._tell_front()
 
     @on(LogSeen)
+    @on(Dashboard.Painted)
     def _tell_front(self) -> None:
         # Pages, and the pointer on the figures; what is in front of them asks a question.
-        if tell := getattr(self._front, "tell", None):
+        if tell := getattr(self.front, "tell", None):
             tell()
 
     @on(Said)

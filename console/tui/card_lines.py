@@ -77,7 +77,7 @@ def _card(card: GpuSample, commands: Mapping[int, str], width: int) -> Iterator[
     yield from _row("load", _load(card), width)
     power = f"{units.number(card.power_w, 0)} of {units.number(card.power_limit_w, 0, ' W')}"
     yield from _row("power", f"{power} · {units.number(card.temp_c, 0, ' °C')}", width)
-    yield from _row("held down", _throttle(card), width, "warn" if card.throttle else "")
+    yield from _row("clocks", _throttle(card), width, "warn" if card.throttle else "")
     yield from _row("settings", _settings(card), width)
     yield from _processes(card, commands, width)
 
@@ -107,7 +107,7 @@ def _load(card: GpuSample) -> str:
 def _throttle(card: GpuSample) -> str:
     if card.throttle is None:
         return units.NA
-    return ", ".join(card.throttle) or "by nothing"
+    return f"throttled: {', '.join(card.throttle)}" if card.throttle else "not throttled"
 
 
 def _settings(card: GpuSample) -> str:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from console import units
+from console.server.status import ServerStatus, State
 from console.tui.log_lines import pretty
 from console.tui.stories import wrapped
 from console.tui.widgets.lines import Line
@@ -18,6 +22,26 @@ _MARKS = {"ok": ("✓", "good"), "look": ("▲", "warn"), "unknown": ("?", "dim"
 _NAME = 17
 _WORDS = re.compile(r"[\w.,-]*\w{3}")
 """What a value can be found by."""
+
+
+def server_lines(status: ServerStatus, width: int) -> list[Line]:
+    """Where the server answers; without one that this is of the last start, and when that was."""
+    if status.state in (State.STOPPED, State.FAILED):
+        if status.log is None:
+            return [*wrapped("No server has run yet: nothing of this is known.", width, "warn"), ()]
+        begun = _begun(status.log)
+        when = f", at {units.local_minute(begun)}" if begun else ""
+        name = f" ({status.preset})" if status.preset else ""
+        return [*wrapped(f"No server runs: all of this is of the last start{name}{when}.", width, "warn"), ()]
+    words = [status.url, status.model, status.version and f"vLLM {status.version}"]
+    return [(("address  ", "dim"), (" · ".join(word for word in words if word), "strong"))] if status.url else []
+
+
+def _begun(log: str) -> float | None:
+    """When a log was begun, by its name: unix seconds."""
+    with suppress(ValueError):
+        return datetime.strptime(f"{Path(log).name[:15]}+0000", "%Y%m%dT%H%M%S%z").timestamp()
+    return None
 
 
 def chain_lines(links: Sequence[Link], width: int) -> list[Line]:

@@ -80,7 +80,7 @@ COMMANDS: tuple[Command, ...] = (
         ("b",),
         "b",
         "go back",
-        "after a failure: start the preset that was ready last",
+        "after a failure: start the preset that was ready last (asks)",
         _SERVER,
         guard=guards.can_go_back,
     ),
@@ -139,7 +139,14 @@ COMMANDS: tuple[Command, ...] = (
     Command("preset", ("d",), "d", "presets", "what each changes, lint, plan, its exact command", _VIEW),
     Command("notices", ("n",), "n", "notices", "what stands out now: what, why, and what to do", _VIEW),
     Command("trends", ("t",), "t", "trends", "how measures and cards went, as graphs", _VIEW),
-    Command("chain", ("e",), "e", "execution chain", "what really runs, link by link, each with its proof", _VIEW),
+    Command(
+        "chain",
+        ("e",),
+        "e",
+        "execution chain",
+        "the server's address, and what really runs, with its proofs",
+        _VIEW,
+    ),
     Command("cards", ("g",), "g", "cards", "the whole of each card: memory, processes, link, clocks", _VIEW),
     Command("history", ("h",), "h", "history", "what the server did in the last days, by boot", _VIEW),
     Command("explain", ("i",), "i", "explain", "a figure: its definition, its source, its window, its n", _VIEW),
@@ -230,8 +237,14 @@ def bindings_of_pages() -> Bindings:
     return [_binding(c, c.keys) for c in COMMANDS if c.name in (*_PAGES, *_ALSO_ON_PAGES)]
 
 
-def _binding(command: Command, keys: tuple[str, ...]) -> Binding:
-    action = f"app.command('{command.name}', '{command.argument}')"
+def bindings_of_boxes() -> Bindings:
+    """What leads out of a box that only tells something: it goes away, and the command is carried out."""
+    stay = ("start", "up", "down", "select", "next_view", "write", "copy", "explain", *_EVERYWHERE)
+    return [_binding(c, c.keys, "leave") for c in COMMANDS if c.name not in stay]
+
+
+def _binding(command: Command, keys: tuple[str, ...], action: str = "app.command") -> Binding:
+    action = f"{action}('{command.name}', '{command.argument}')"
     name = f"{command.name}{command.argument}"
     return Binding(",".join(keys), action, command.title, show=False, id=name, tooltip=command.help)
 
@@ -241,8 +254,8 @@ def footer(now: Situation, keys: KeyMap) -> Iterator[tuple[str, str, bool, int]]
     for command in COMMANDS:
         if command.footer and command.guard(now) is None:
             word = command.footer
-            if command.name == "start" and now.alive and not now.run:
-                word = "switch"
+            if command.name == "start" and not now.run:
+                word = "what is wrong" if now.broken else "switch" if now.alive else word
             if command.name == "stop" and now.run:
                 word = "stop run"
             if command.name == "next_view":

@@ -66,7 +66,7 @@ def load(path: Path) -> Config:
     Raises:
         UsageError: it cannot be used; file, line, key, and the nearest known word.
     """
-    if not path.is_file():
+    if not os.path.exists(path):  # noqa: PTH110 - of a closed folder it is no error
         return Config()
     # Imported here: few have such a file, and reading YAML takes a tenth of the time to the first frame.
     from console.presets.source import nearest, read

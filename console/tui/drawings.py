@@ -111,7 +111,7 @@ READING = (
  running {run } waiting{wai } │ {<age0     }  {lttft0 }   {lhit0  }   {lnew0  }
  KV used{kv   } preempt{pre } │ {<age1     }  {lttft1 }   {lhit1  }   {lnew1  }
 ─ throughput ─────────────────┼─ MTP ───────────────────────────────────────────
- output  {out       }         │ acceptance {acc  } length {len } drafts {dra  }
+ output  {out       }         │ accepted{acc  } mean length{len } drafts{dra  }
  prefill {pref      } per req │ positions   {<pos                             }
 """
     ),
@@ -128,7 +128,7 @@ READING = (
  preempted      {pre     }                │ {<age1      } {lttft1 }    {lprompt1 }      {lhit1  }      {lnew1  }
 ─ throughput ─────────────────────────────┤ {<age2      } {lttft2 }    {lprompt2 }      {lhit2  }      {lnew2  }
  output       {out       }                ├─ MTP ───────────────────────────────────────────────────────────────────────
- prefill      {pref      } per request    │ acceptance    {acc    }  length {len }  drafts {dra   }
+ prefill      {pref      } per request    │ accepted      {acc    }  mean length{len }  drafts {dra   }
                                           │ positions        {<pos                                                    }
 """
     ),

@@ -27,10 +27,15 @@ _TTFT, _ITL = "time_to_first_token_seconds", "inter_token_latency_seconds"
 _LATENCIES = {
     "t": (
         "TTFT",
-        "from the arrival of a request to its first token; the cache makes it shorter",
+        "from the arrival of a request to its first token, and counted with that token; the cache makes it shorter",
         _TTFT,
     ),
-    "q": ("queue", "how long a request waited until the engine took it up", "request_queue_time_seconds"),
+    "q": (
+        "queue",
+        "how long a request waited until the engine took it up; it counts once it has ended, so those that wait or run "
+        "now are not in it yet",
+        "request_queue_time_seconds",
+    ),
     "g": (
         "ITL",
         "the gap between two engine steps of a request: what the eye sees as smoothness. With MTP a step yields "
@@ -42,7 +47,11 @@ _LATENCIES = {
         "time for each token after the first, one value a finished request: the speed of the text, with MTP too",
         "request_time_per_output_token_seconds",
     ),
-    "e": ("e2e", "from the arrival of a request to its last token", "e2e_request_latency_seconds"),
+    "e": (
+        "e2e",
+        "from the arrival of a request to its last token; it counts once it has ended",
+        "e2e_request_latency_seconds",
+    ),
 }
 _STATISTICS = {
     "m": (", mean", "Δsum / Δcount of vllm:{}: exact"),
@@ -110,8 +119,8 @@ _READING = {
         WINDOW,
     ),
     "len": Explanation(
-        "MTP length",
-        "tokens an engine step yields",
+        "MTP mean length",
+        "tokens an engine step yields: one, and the drafted ones that were right",
         "1 + Δaccepted / Δdrafts of vllm:spec_decode_*",
         WINDOW,
     ),
@@ -165,7 +174,7 @@ _CARDS = {
     ),
     "util": Explanation("utilisation", "time in which any kernel ran: not how hard the card worked", "NVML", NOW),
     "temp": Explanation("temperature", "of the chip", "NVML", NOW),
-    "watt": Explanation("power", "drawn now, of the limit; yellow where something holds the clocks down", "NVML", NOW),
+    "watt": Explanation("power", "drawn now, of the limit; yellow where the clocks are throttled", "NVML", NOW),
 }
 
 

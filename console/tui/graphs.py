@@ -1,7 +1,7 @@
 """Which graphs there are, and a series as the columns of one. Pure.
 
-A graph sweeps like an oscilloscope: the newest value is written over the oldest, so that a sample costs one column on
-the line and not the whole graph. An upright line stands between the two.
+Now is at the right edge. A column stands for several seconds: the newest one is drawn anew with each sample, and all of
+them move to the left only when it is complete, so that most samples cost one column on the line, not the whole graph.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from console import units
 from console.series import Series
 
 Column = float | None
-_STEPS = (1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 1800, 3600)
+_STEPS = (5, 10, 15, 20, 30, 60, 120, 300, 600, 1800, 3600)
 """Seconds that a column may stand for."""
 
 
@@ -28,8 +28,6 @@ class Picture:
     """The value that fills the graph."""
     down: tuple[Column, ...] | None = None
     """A second series, hanging from the middle."""
-    now: int | None = None
-    """The column behind the newest one: there the graph ends, and what is oldest begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +82,27 @@ def step_for(span_s: float, columns: int) -> int:
 
 def picture(kind: Kind, rings: Callable[[str], Series], now: float, columns: int, step_s: int) -> Picture:
     """A graph at this moment."""
-    up = sweep(rings(kind.ring), now, columns, step_s)
-    down = sweep(rings(kind.below), now, columns, step_s) if kind.below else None
+    up = columns_of(rings(kind.ring), now, columns, step_s)
+    down = columns_of(rings(kind.below), now, columns, step_s) if kind.below else None
     most = max((value for value in (*up, *(down or ())) if value is not None), default=0.0)
     top = kind.least if kind.fixed else ceiling(max(most, kind.least))
-    return Picture(f"{kind.title} to {kind.write(top)}", up, top, down, (int(now // step_s) + 1) % columns)
+    return Picture(f"{kind.title} to {kind.write(top)}", up, top, down)
 
 
-def sweep(series: Series, now: float, columns: int, step_s: int) -> tuple[Column, ...]:
-    """One value a column, the largest of its time; the column behind the newest one is empty: there the graph ends."""
-    newest = int(now // step_s)
+def columns_of(series: Series, now: float, columns: int, step_s: int) -> tuple[Column, ...]:
+    """One value a column, the largest of its time; the last one is the time that is under way."""
+    first = int(now // step_s) - columns + 1
     found: list[Column] = [None] * columns
-    for at, value in series.since((newest - columns + 2) * step_s):
-        if value is None:
-            continue
-        column = int(at // step_s) % columns
-        found[column] = value if found[column] is None else max(value, found[column] or 0.0)
+    for at, value in series.since(first * step_s):
+        column = int(at // step_s) - first
+        if value is not None and column < columns:
+            found[column] = value if found[column] is None else max(value, found[column] or 0.0)
     return tuple(found)
+
+
+def spanned(columns: int, step_s: int) -> str:
+    """What the graphs go over, from their left edge to their right one."""
+    return f"-{columns * step_s // 60} min … now, {step_s} s a column"
 
 
 def ceiling(value: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from console.server.run_lock import PROBE_SPOILS
 from console.server.status import State
 from console.tui.situation import Situation
 
@@ -95,7 +96,7 @@ def can_probe(now: Situation) -> str | None:
     if refused := ours(now):
         return refused
     if now.run:
-        return "an A/B run is going on: a probe would spoil it"
+        return PROBE_SPOILS
     if now.status.state is not State.READY:
         return "no server is ready"
     return f"{now.requests} requests are in flight: a probe would slow them down" if now.requests else None

@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from console.tui.commands import KeyMap, help_rows
 from console.tui.figures import SYMBOLS
-from console.tui.stories import wrapped
 from console.tui.widgets.lines import Line, line
 
 PAGE_KEYS = (
     ("esc q", "back; a key of another page goes straight there"),
+    ("esc", "on the dashboard: a message that stands goes away"),
     ("up down pgup pgdn home end", "move; at the end of the log it follows"),
-    ("/ n N", "find text, the next one, the one before"),
+    ("/ n N", "find, next, previous; capitals count only where you type one"),
     ("&", "only the lines with it, or all again"),
     ("!", "the next error"),
-    ("z left right", "long lines cut instead of wrapped, and moved sideways"),
+    ("z left right", "long lines cut at the edge, or wrapped; cut ones move aside"),
     ("< >", "the preset or the run before, the next one"),
 )
+SIGNS = (
+    ("a start", (("✓", "done"), ("▸", "under way"), ("·", "to come"))),
+    ("boots", (("✓", "counts"), ("✖", "does not count"), ("▸", "under way"), ("·", "to come"))),
+    (
+        "measures",
+        (("▲", "better"), ("▼", "worse"), ("=", "same"), ("?", "open"), ("?▲ ?▼ ?=", "just short of that word")),
+    ),
+    (
+        "a run",
+        (
+            ("✓", "adopt"),
+            ("=", "keep"),
+            ("~", "noise floor"),
+            ("?", "undecided"),
+            ("◌", "interrupted"),
+            ("✖", "failed"),
+        ),
+    ),
+    ("chain", (("✓", "ok"), ("▲", "to look at"), ("?", "not known"))),
+    ("notices", (("✖", "bad"), ("▲", "warning"), ("·", "information"))),
+    ("figures", (("~", "estimated within a bucket"), ("n/a", "not known"))),
+)
+"""Where signs stand, and what each means there."""
+_SIGNS = 64
 _CELL = 39
 _KEYS = 10
 
@@ -52,5 +78,21 @@ def _in_full(keys: KeyMap) -> list[Line]:
     lines.append(line("On a page", "title"))
     for shown, text in PAGE_KEYS:
         lines.append(((f"  {shown:<{_KEYS}} ", "strong"), (text, "")))
-    states = "  ".join(f"{sign} {state.value}" for state, sign in SYMBOLS.items())
-    return [*lines, line("Signs", "title"), *wrapped(f"  {states}", 78, indent="  ")]
+    lines.append(line("Signs", "title"))
+    for about, signs in (("server", _states()), *SIGNS):
+        for i, row in enumerate(_packed([f"{sign} {word}" for sign, word in signs])):
+            lines.append(((f"  {'' if i else about:<{_KEYS}} ", "dim"), (row, "")))
+    return lines
+
+
+def _packed(texts: Iterable[str]) -> list[str]:
+    """So many on a row as fit; none is parted."""
+    rows = [""]
+    for text in texts:
+        longer = f"{rows[-1]}   {text}".strip()
+        rows[-1:] = [longer] if len(longer) <= _SIGNS else [rows[-1], text]
+    return rows
+
+
+def _states() -> list[tuple[str, str]]:
+    return [(sign, state.value) for state, sign in SYMBOLS.items()]

@@ -25,7 +25,9 @@ def history_lines(found: History, width: int) -> list[Line]:
 
     left_out = wrapped(LEFT_OUT, width, "dim")
     if found.problem:
-        return [*wrapped(found.problem, width, "dim"), *left_out]
+        left_out = [*wrapped(found.problem, width, "dim"), *left_out]
+    if not found.boots and found.problem:
+        return left_out
     if not found.boots:
         return [line("nothing was recorded in this time", "dim"), *left_out]
     lines: list[Line] = [*left_out, ()]
@@ -44,6 +46,10 @@ def _boot(found: BootHistory, width: int) -> Iterator[Line]:
     name = boot.preset or units.NA
     badge = " SIMULATED" if boot.simulated else ""
     yield ((f"{_local(found.first)}  ", "strong"), (name, "title"), (badge, "badge"), (f"  {span}", "dim"))
+    if found.end is not None:
+        yield from wrapped(found.end.text, width, "")
+    if not found.rows:
+        return
     yield from wrapped(
         f"{units.count(total.requests)} requests · {units.count(total.generation_tokens)} tokens generated · "
         f"prompt tokens {units.count(total.cached_tokens)} cached, {units.count(total.computed_tokens)} computed · "
@@ -58,8 +64,8 @@ def _boot(found: BootHistory, width: int) -> Iterator[Line]:
             yield ((f"{label:<{_LABEL}}", "dim"), (f"{whole:>12}  ", ""), (spark(values, cells), "good"))
     for card in found.cards:
         text = (
-            f"VRAM peak {units.gib(card.vram_peak_bytes)} · PCIe up to TX {units.rate(card.pcie_tx_bytes_per_s)} "
-            f"RX {units.rate(card.pcie_rx_bytes_per_s)} · {units.number(card.temp_max_c, 0, ' °C')}"
+            f"VRAM peak {units.gib(card.vram_peak_bytes)} · {units.number(card.temp_max_c, 0, ' °C')} · PCIe, best "
+            f"minutes' means: TX {units.rate(card.pcie_tx_bytes_per_s)} RX {units.rate(card.pcie_rx_bytes_per_s)}"
         )
         for i, row in enumerate(wrapped(text, width - _LABEL)):
             yield ((f"{'' if i else f'card {card.card}':<{_LABEL}}", "dim"), *row)
@@ -73,7 +79,8 @@ def _figures(found: BootHistory) -> Iterator[tuple[str, str, list[float | None]]
     yield "hit rate", units.percent(total.prefix_hit_rate), hits
     yield "TPOT", units.seconds(total.tpot_s), _each(rows, lambda m: ratio(m.tpot_s, m.tpot_n))
     best = units.per_second(total.generation_tokens_per_s)
-    yield "output, best", best, _each(rows, lambda m: ratio(m.generation_tokens, m.seconds))
+    # The highest mean of a minute: what a moment reached is not kept.
+    yield "best minute", best, _each(rows, lambda m: ratio(m.generation_tokens, m.seconds))
     accepted = _each(rows, lambda m: ratio(m.accepted_tokens, m.draft_tokens))
     yield "acceptance", units.percent(total.acceptance_rate), accepted
 

@@ -42,7 +42,7 @@ class Intents:
             self._ask(
                 f"Switch to {preset.name}?",
                 [
-                    f"{now.status.preset or 'the server'} is stopped: {now.interrupts}.",
+                    f"{now.status.preset or 'The server'} will be stopped: {now.interrupts}.",
                     "Then the other preset is started.",
                 ],
                 "switch",
@@ -89,7 +89,11 @@ class Intents:
     def do_back(self) -> None:
         """What was ready last, again."""
         if back := self._app.situation.back:
-            self._raise("going back to", back.name, partial(self._app.actions.go_back, back))
+            job = partial(self._app.actions.go_back, back)
+            text = [f"{back.name} will be started: it was ready last.", "No server runs now: nothing is stopped."]
+            self._ask(
+                f"Go back to {back.name}?", text, "start it", partial(self._raise, "going back to", back.name, job)
+            )
 
     def do_restart(self) -> None:
         """Stop the running preset and start it again."""
@@ -133,7 +137,7 @@ class Intents:
         now, lines = self._app.situation, run_lines.plan_text(plan)
         if now.alive:
             name = now.status.preset or "The server"
-            lines.append(f"{name} is stopped meanwhile ({now.interrupts}) and started again afterwards.")
+            lines.append(f"{name} will be stopped meanwhile ({now.interrupts}) and started again afterwards.")
         return [*lines, "The run goes on without this console; x stops it."]
 
     def do_adopt(self) -> None:
@@ -174,7 +178,6 @@ class Intents:
 
     def do_details(self) -> None:
         """The run over the whole screen."""
-        self._app.dashboard.tell_note("ended", "")
         self._open("details")
 
     def do_log(self) -> None:
@@ -287,6 +290,7 @@ class Intents:
     def _raise(self, verb: str, name: str, job: Callable[[], str | None]) -> None:
         """Bring a server up; x breaks it off."""
         self._app.act(f"{verb} {name}", job, raising="server", coming=name)
+        self._app.tell(f"begun: {verb} {name}; x breaks it off")
 
     def _ask(self, title: str, text: list[str], yes: str, do: Callable[[], None]) -> None:
         self._app.push_screen(Question(title, text, [("y", yes)]), lambda key: do() if key == "y" else None)

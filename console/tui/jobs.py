@@ -10,15 +10,13 @@ from console.server.status import ServerStatus, State
 from console.tui.messages import Ended
 from console.tui.pollers import in_thread
 from console.tui.screens.modal import Trouble
+from console.tui.telling import LONG_S
 
 if TYPE_CHECKING:
     from console.tui.app import ConsoleApp
 
 Job = Callable[[], str | None]
 """Blocks until it is done; what there is to tell afterwards."""
-
-_OUTCOME_S = 30.0
-"""How long an outcome stands: long enough to be read, and not beside what comes after it."""
 
 
 class Jobs:
@@ -76,4 +74,4 @@ class Jobs:
         """Nothing is being done; also takes back what was told of the job while it lasted."""
         self._app.know(acting=None, draining=False, raising="", coming="")
         self._app.dashboard.tell_note("action", "")
-        self._app.tell(outcome, _OUTCOME_S)
+        self._app.tell(outcome, LONG_S)

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from console.server.log import is_own_look
+from console.server.log import is_background
+from console.server.status import ServerStatus, State
 from console.tui.widgets.lines import Line
 
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -23,13 +24,18 @@ _TONES = {"WARNING": "warn", "ERROR": "bad", "CRITICAL": "bad", "DEBUG": "dim"}
 _MARKS = {"WARNING": "W ", "ERROR": "E ", "CRITICAL": "E "}
 
 
-def fold(lines: Iterable[str]) -> Iterator[str]:
-    """What a terminal would show in the end: of a bar that overwrote itself only the last state, our scrapes not."""
+def fold(lines: Iterable[str], *, of_run: bool = False) -> Iterator[str]:
+    """What a terminal would show in the end: of a bar that overwrote itself only the last state, our scrapes not.
+
+    Args:
+        lines: of the log.
+        of_run: it is that of an A/B run's arm: what the run asks it is ours too.
+    """
     held: str | None = None
     for raw in lines:
         for piece in _COLOURS.sub("", raw).split("\r"):
             text = piece.rstrip()
-            if not text or is_own_look(text):
+            if not text or is_background(text, of_run=of_run):
                 continue
             if _BAR.search(text):
                 held = text
@@ -42,6 +48,14 @@ def fold(lines: Iterable[str]) -> Iterator[str]:
         yield held
 
 
+def no_log(path: str | None, status: ServerStatus) -> str:
+    """Why there is no line of it to show."""
+    if path is not None or status.state in (State.STARTING, State.STOPPING, State.FAILED):
+        return "nothing written yet"
+    ours = status.state is State.STOPPED and status.url is None
+    return "no server has run yet" if ours else "not started here: no log"
+
+
 @lru_cache(maxsize=_KEPT)
 def rows(text: str, width: int) -> tuple[Line, ...]:
     """One folded line over as many rows as it takes, some at most; the same lines are asked for every second."""
@@ -51,7 +65,7 @@ def rows(text: str, width: int) -> tuple[Line, ...]:
     room = max(20, width - margin)
     parts = [said[i : i + room] for i in range(0, len(said), room)] or [""]
     if len(parts) > _MOST_ROWS:
-        parts = [*parts[: _MOST_ROWS - 1], f"… {len(said):,} characters in all"]
+        parts = [*parts[: _MOST_ROWS - 1], f"… {len(said):,} characters in all: z cuts lines, then → shows the rest"]
     return ((*line[:-1], (parts[0], tone)), *(((" " * margin, ""), (part, tone)) for part in parts[1:]))
 
 

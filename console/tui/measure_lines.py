@@ -29,13 +29,30 @@ _WHOLE = _NAME + 2 * _VALUE + _CHANGE + _SPAN + 9
 """In fewer cells the medians go: the interval and what it shows are the evidence."""
 _ROOMY = _WHOLE + 16
 """From so many cells on an open one says what it lacks."""
+_SPARE = 20
+"""So many cells more than that: then measures stand there in plain words."""
+_FIRST = ("worse", "better", "undecided", "equivalent")
 
 
-def measure_lines(run: RunView, width: int) -> Iterator[Line]:
-    """A row for every measure and pair of arms: those that are judged first."""
+def measure_lines(run: RunView, width: int, *, judged: bool) -> Iterator[Line]:
+    """A row for every measure and pair of arms: of those that are judged, or of the others.
+
+    Above those that are judged stands the head of the table; what decides is first.
+    """
+    metrics = [metric for metric in run.metrics.values() if _judged(metric.name) is judged]
     if not run.metrics:
         return
     narrow, roomy = width < _WHOLE, width >= _ROOMY
+    room = _name_room(run, width)
+    if judged:
+        yield from _head(run, room, narrow=narrow)
+    for metric in sorted(metrics, key=lambda metric: _weight(run, metric)):
+        for pair in metric.compare:
+            says = _says(pair, run.state, roomy=roomy)
+            yield _pair(metric, pair, room, two=len(run.arms) == 2, narrow=narrow, says=says)
+
+
+def _head(run: RunView, room: int, *, narrow: bool) -> Iterator[Line]:
     if any(pair.rounds == 1 for metric in run.metrics.values() for pair in metric.compare):
         from console.lab.words import ONE_ROUND
 
@@ -45,13 +62,44 @@ def measure_lines(run: RunView, width: int) -> Iterator[Line]:
     heads = "".join(f"{name[: _VALUE - 1]:>{_VALUE}}" for name in columns)
     change = "change" if two else f"vs {run.arms[0]}"[: _CHANGE - 1] if run.arms else ""
     wide, span = (_NARROW_CHANGE, _NARROW_SPAN) if narrow else (_CHANGE, _SPAN)
-    room = _NAME if two else _NAME + _arm_room(narrow)
+    room += 0 if two else _arm_room(narrow)
     own = f"{run.own_arm}: the preset's own" if run.own_arm else ""
     name = units.clip(own if two else f"arm ({own})" if own else "measure, arm", room)
     yield line(f"{name:<{room}}{heads}{change:>{wide}}{HEAD:>{span}}", "dim")
-    for metric in sorted(run.metrics.values(), key=lambda m: not _judged(m.name)):
-        for pair in metric.compare:
-            yield _pair(metric, pair, two=two, narrow=narrow, says=_says(pair, run.state, roomy=roomy))
+
+
+def _weight(run: RunView, metric: Metric) -> tuple[bool, int]:
+    """What the run is about first, then by what was found; while it goes on rows keep their places."""
+    from console.lab.measures import PRIMARY
+
+    words = [pair.short_of or pair.verdict for pair in metric.compare] if run.state != "running" else []
+    ranks = [_FIRST.index(word) for word in words if word in _FIRST]
+    return metric.name != PRIMARY.get(run.kind), min(ranks, default=len(_FIRST))
+
+
+def titled(name: str, room: int, *, plain: bool) -> str:
+    """A measure in plain words, else by its name, for a column of so many cells."""
+    from console.lab.measures import MEASURES
+
+    return units.clip(MEASURES[name].title, room - 1) if plain and name in MEASURES else _short(name)
+
+
+def glossary(run: RunView, width: int) -> list[str]:
+    """What the names in the table mean, where it has no room to say so itself."""
+    from console.lab.measures import MEASURES
+
+    if _name_room(run, width) > _NAME:
+        return []
+    return [f"{_short(name)}: {MEASURES[name].title}" for name in run.metrics if name in MEASURES]
+
+
+def _name_room(run: RunView, width: int) -> int:
+    """Cells of the column of names: wider only where all of them gain by it."""
+    from console.lab.measures import MEASURES
+
+    longest = max((len(MEASURES[name].title) for name in run.metrics if name in MEASURES), default=0)
+    spare = width - _ROOMY - (0 if len(run.arms) == 2 else _VALUE)
+    return min(_NAME + spare, max(longest, _NAME) + 1) if spare >= _SPARE else _NAME
 
 
 def _arm_room(narrow: bool) -> int:
@@ -103,12 +151,12 @@ def _says(pair: Comparison, state: str, *, roomy: bool) -> tuple[str, str]:
     return (_SHORT.get(pair.short_of, word), "warn") if pair.short_of else (word, tone)
 
 
-def _pair(metric: Metric, pair: Comparison, *, two: bool, narrow: bool, says: tuple[str, str]) -> Line:
+def _pair(metric: Metric, pair: Comparison, room: int, *, two: bool, narrow: bool, says: tuple[str, str]) -> Line:
     arm = "" if two else f"{units.clip(pair.arm, _arm_room(narrow) - 1):<{_arm_room(narrow)}}"
-    name = f"{_short(metric.name):<{_NAME}}{arm}"
+    name = f"{titled(metric.name, room, plain=room > _NAME):<{room}}{arm}"
     columns = () if narrow else (pair.against, pair.arm) if two else (pair.arm,)
     medians = "".join(_median(metric, arm) for arm in columns)
-    wide, room = (_NARROW_CHANGE, _NARROW_SPAN) if narrow else (_CHANGE, _SPAN)
+    wide, cells = (_NARROW_CHANGE, _NARROW_SPAN) if narrow else (_CHANGE, _SPAN)
     span = "" if pair.lo is None or pair.hi is None else f"[{_signed(pair.lo)}, {_signed(pair.hi)}]"
     word, tone = says
     judged = _judged(metric.name)
@@ -117,6 +165,6 @@ def _pair(metric: Metric, pair: Comparison, *, two: bool, narrow: bool, says: tu
         (name, "" if judged else "dim"),
         (medians, "" if judged else "dim"),
         (f"{change:>{wide}}", tone if judged else "dim"),
-        (f"{span:>{room}}", "dim"),
+        (f"{span:>{cells}}", "dim"),
         ("" if not judged else f"  {word}" if two or not narrow else f" {word[:2]}", tone),
     )

@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING
 
 from console.tui import notice_lines
 from console.tui.help_lines import help_lines
-from console.tui.log_lines import rows
+from console.tui.log_lines import no_log, rows
 from console.tui.screens.live import LivePage
 from console.tui.screens.pager import Page, Pager
+from console.tui.widgets.lines import Line, line
 
 if TYPE_CHECKING:
+    from console.server.chain import Link
     from console.tui.app import ConsoleApp
-    from console.tui.widgets.lines import Line
 
 _ASIDE = 34
 """Cells of a page's rule that its title leaves to what stands at the right."""
 _DAY_S = 86_400.0
 _HISTORY_S = 7 * _DAY_S
-Titled = tuple[str, Sequence["Line"]]
+Titled = tuple[str, Sequence[Line]]
 
 
 def keys(app: ConsoleApp) -> Page:
@@ -47,9 +48,9 @@ def log(app: ConsoleApp) -> Page:
 
     def content(width: int) -> Titled:
         lower = app.dashboard.lower
-        return f"log {_end(lower.log_path or '', width - _ASIDE)}", [
-            row for text in lower.log_text for row in rows(text, width)
-        ]
+        title = f"log {_end(lower.log_path, width - _ASIDE)}" if lower.log_path else "log"
+        found = [row for text in lower.log_text for row in rows(text, width)]
+        return title, found or [line(no_log(lower.log_path, app.situation.status), "dim")]
 
     return Pager("log", content, follow=True, simulated=app.simulated)
 
@@ -75,9 +76,12 @@ def preset(app: ConsoleApp) -> Page:
 
 def chain(app: ConsoleApp) -> Page:
     """What really runs."""
-    from console.tui.chain_lines import chain_lines
+    from console.tui.chain_lines import chain_lines, server_lines
 
-    return LivePage("chain", "execution chain", app.sources.chain, chain_lines, every_s=2.0, simulated=app.simulated)
+    def lines(links: tuple[Link, ...], width: int) -> Sequence[Line]:
+        return [*server_lines(app.situation.status, width), *chain_lines(links, width)]
+
+    return LivePage("chain", "execution chain", app.sources.chain, lines, every_s=2.0, simulated=app.simulated)
 
 
 def trends(app: ConsoleApp) -> Page:
@@ -96,15 +100,22 @@ def cards(app: ConsoleApp) -> Page:
 
 def history(app: ConsoleApp) -> Page:
     """The last days, by boot."""
-    from console.server.history import read_history
+    from console.server.history import History, read_history, with_ends
+    from console.server.lives import seen_lives
     from console.server.minutes import history_path
     from console.tui.history_lines import history_lines
 
-    path: Path = history_path(app.services.paths.state)
+    paths = app.services.paths
+    path: Path = history_path(paths.state)
+
+    def read() -> History:
+        since = time.time() - _HISTORY_S
+        return with_ends(read_history(path, since), seen_lives(paths), since)
+
     return LivePage(
         "history",
         "history of the last 7 days",
-        lambda: read_history(path, time.time() - _HISTORY_S),
+        read,
         history_lines,
         every_s=30.0,
         simulated=app.simulated,

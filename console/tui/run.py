@@ -6,6 +6,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from console import units
 from console.tui.app import ConsoleApp
 from console.tui.driver import ThriftyDriver
 from console.tui.farewell import farewell
@@ -27,7 +28,7 @@ def run(services: Services) -> int:
     code = app.run(mouse=services.config.wants_mouse)
     with suppress(OSError):
         for text in farewell(app.situation):
-            print(text, file=sys.stderr)
+            print(units.printable(text), file=sys.stderr)
     die_of_quit(code or 0)
     # Every way out of ours gives a code; without one Textual gave up.
     return 1 if code is None else code

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from console import hints, units
 from console.tui.figures import coarse
 from console.tui.interval_lines import interval_lines
-from console.tui.measure_lines import HEAD, measure_lines
-from console.tui.stories import about, progress_bar, wrapped
+from console.tui.measure_lines import HEAD, glossary, measure_lines
+from console.tui.stories import about, left, progress_bar, wrapped
 from console.tui.widgets.lines import Line, line
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ _WORDS = {
 _NO_WORD = ("✖", "bad")
 _BAR = 30
 _SOON_S = 3.0
+_CLAUSE = 30
+"""A longer clause is no headline."""
 
 
 def title(run: RunView | None) -> str:
@@ -83,8 +85,13 @@ def run_lines(run: RunView, width: int, *, whole: bool = False) -> list[Line]:
         width: in cells.
         whole: all of it follows, so nothing needs to lead there.
     """
-    head = _live(run, width) if run.state == "running" and run.verdict is None else _ended(run, width, whole=whole)
-    return [*head, *_recomputed(run, width), *measure_lines(run, width)]
+    judged, others = (list(measure_lines(run, width, judged=which)) for which in (True, False))
+    if run.state == "running" and run.verdict is None:
+        return [*_live(run, width), *judged, *_recomputed(run, width), *others]
+    if whole or not judged:
+        return [*_ended(run, width, whole=whole), *judged, *others]
+    # A panel is short: the figures that decide are the evidence, the sentence tells what they come to.
+    return [_headline(run), *_below(run), *judged, *wrapped(_text(run), width - 1), *others]
 
 
 def fitting(lines: Sequence[Line], height: int) -> Sequence[Line]:
@@ -110,6 +117,7 @@ def full(run: RunView, width: int) -> list[Line]:
         *listed("what the arms change", _changes(run)),
         *listed("reasons", run.verdict.why if run.verdict else ()),
         *listed("what the words mean", _meanings(run), "dim"),
+        *listed("what the measures are", glossary(run, width), "dim"),
         *listed("to know", run.warnings, "dim"),
         (),
         *wrapped(about, width, "dim"),
@@ -156,11 +164,11 @@ def plan_text(plan: Plan) -> list[str]:
 
 
 def _live(run: RunView, width: int) -> list[Line]:
-    left = "" if run.eta_s is None else "any moment" if run.eta_s < _SOON_S else f"about {about(run.eta_s)} left"
+    rest = "" if run.eta_s is None else "any moment" if run.eta_s < _SOON_S else left(run.eta_s)
     return [
         (
             *progress_bar(run.progress, min(_BAR, max(10, width // 3))),
-            (f"   {left}", "strong"),
+            (f"   {rest}", "strong"),
             (f"   {coarse(run.elapsed_s)} so far", "dim"),
         ),
         (("now   ", "dim"), (run.step, "")),
@@ -186,24 +194,54 @@ def _boots(run: RunView) -> Line:
 
 
 def _ended(run: RunView, width: int, *, whole: bool) -> list[Line]:
-    measured = run.state in ("done", "running") and run.verdict is not None
-    word = _word(run)
-    mark, tone = _WORDS.get(word, _NO_WORD)
-    said = run.verdict.sentence if run.verdict and measured else run.problem or "it did not come to its end"
-    text = said if said.startswith(word) else f"{word}: {said}"
-    first, *rest = wrapped(f"{mark} {text}", width - 1, indent="  ")
-    lines: list[Line] = [((mark, tone), (first[0][0][len(mark) :], "strong"))]
-    lines += [line(row[0][0], "strong") for row in rest]
-    if run.state == "running":
-        lines.append((("now   ", "dim"), (run.step, "")))
-    elif arm := winner(run):
-        offer: Line = (("o", "strong"), (f" writes arm {arm} as a new preset   ", ""))
-        lines.append(offer if whole else (*offer, ("v", "strong"), (" all of the run", "dim")))
-    elif run.resumable:
-        lines += [line(hints.told(f"`qwen-console ab resume {run.id}` goes on with it"), "dim"), _boots(run)]
-    elif run.order and (not measured or any(not boot.valid for boot in run.boots)):
-        lines.append(_boots(run))
+    lines = [*_said(run, width), *_below(run)]
+    if (arm := winner(run)) and run.state != "running":
+        lines.append((*_offer(arm), *(() if whole else (("v", "strong"), (" all of the run", "dim")))))
     return lines
+
+
+def _offer(arm: str) -> Line:
+    return (("o", "strong"), (f" writes arm {arm} as a new preset   ", ""))
+
+
+def _text(run: RunView) -> str:
+    """The run's word and its sentence."""
+    word = _word(run)
+    said = run.verdict.sentence if run.verdict and _measured(run) else run.problem or "it did not come to its end"
+    return said if said.startswith(word) else f"{word}: {said}"
+
+
+def _measured(run: RunView) -> bool:
+    return run.state in ("done", "running") and run.verdict is not None
+
+
+def _said(run: RunView, width: int) -> list[Line]:
+    mark, tone = _WORDS.get(_word(run), _NO_WORD)
+    first, *rest = wrapped(f"{mark} {_text(run)}", width - 1, indent="  ")
+    return [((mark, tone), (first[0][0][len(mark) :], "strong")), *(line(row[0][0], "strong") for row in rest)]
+
+
+def _headline(run: RunView) -> Line:
+    """What it came to in a few words, and what can be done with it."""
+    word, arm = _word(run), winner(run)
+    mark, tone = _WORDS.get(word, _NO_WORD)
+    said, _, rest = _text(run).partition(": ")
+    first = rest.partition(":")[0].partition(";")[0]
+    if said == word and len(first) <= _CLAUSE:
+        said = f"{word}: {first}"
+    offer = _offer(arm) if arm else ()
+    return ((mark, tone), (f" {said}   ", "strong"), *offer, ("v", "strong"), (" all of the run", "dim"))
+
+
+def _below(run: RunView) -> list[Line]:
+    """What it is at, or how far it came."""
+    if run.state == "running":
+        return [(("now   ", "dim"), (run.step, ""))]
+    if run.resumable:
+        return [line(hints.told(f"`qwen-console ab resume {run.id}` goes on with it"), "dim"), _boots(run)]
+    if run.order and (not _measured(run) or any(not boot.valid for boot in run.boots)):
+        return [_boots(run)]
+    return []
 
 
 def _word(run: RunView) -> str:

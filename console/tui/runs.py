@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from console.files import read_text
 from console.tui.messages import RunSeen
 
 if TYPE_CHECKING:
@@ -53,8 +54,8 @@ class Runs:
     def _is_news(self, run_id: str) -> bool:
         """Whether no console has shown yet that this run has ended; from now on one has."""
         kept = self._paths.state / "run-shown"
-        with suppress(OSError):
-            if kept.exists() and kept.read_text().strip() == run_id:
+        with suppress(OSError, UnicodeDecodeError):
+            if kept.exists() and read_text(kept).strip() == run_id:
                 return False
             kept.write_text(f"{run_id}\n")
         return True

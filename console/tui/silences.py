@@ -5,12 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+from console.errors import ConsoleError
 from console.tui.figures import coarse
 
 OLD_S = 6.0
 """A source silent for longer is stale: its figures are greyed."""
 _HELD_S = 6.0
 """Looks of ours so far apart mean that it was this console that was suspended or held."""
+
+
+def refused(error: ConsoleError) -> bool:
+    """Whether a source took no connection: not slow, but gone."""
+    return getattr(error, "kind", None) == "refused"
 
 
 class Silences:

@@ -120,8 +120,9 @@ class Sources:
                 self._cards.close()
             self._cards, self._cards_of = self._services.open_gpus(), url
         report = self._cards.read()
-        if report.problem and self._services.demo and self._status.state is State.STARTING:
-            report = replace(report, problem=_ABSENT.format("it is starting"))
+        if report.problem and self._services.demo:
+            why = "it is starting" if self._status.state is State.STARTING else "it does not answer"
+            report = replace(report, problem=_ABSENT.format(why))
         self._keep(report)
         return CardsSeen(report)
 
@@ -220,6 +221,7 @@ class Sources:
     def log(self) -> Message | None:
         """New lines of the server's log, folded and without secrets; `None` when there are none."""
         from console.server.log import follow, redact
+        from console.server.run_lock import arm_of
 
         path = self._status.log
         fresh = path != self._log_path
@@ -227,14 +229,15 @@ class Sources:
             self._log_path, self._log_lines = path, deque(maxlen=LOG_LINES)
         if path is None:
             return LogSeen(None, ()) if fresh else None
+        of_run = arm_of(self._services.paths, path) is not None
         if fresh or size_of(path) - self._log_offset > _LOG_BEHIND_BYTES:
-            lines, self._log_offset = _end_of(path)
+            lines, self._log_offset = _end_of(path, of_run=of_run)
         else:
             lines, self._log_offset = follow(Path(path), self._log_offset)
         if not lines and not fresh:
             return None
         secrets = self._services.server.secrets()
-        new = [redact(line, secrets) for line in fold(lines)]
+        new = [redact(line, secrets) for line in fold(lines, of_run=of_run)]
         self._log_lines.extend(new)
         if not fresh:
             self._count_errors(new)
@@ -262,7 +265,7 @@ class Sources:
         closing.join(_CLOSE_S)
 
 
-def _end_of(path: str) -> tuple[list[str], int]:
+def _end_of(path: str, *, of_run: bool) -> tuple[list[str], int]:
     """The last lines of a log, and the byte to go on from."""
     from console.server.log import follow
 
@@ -279,7 +282,7 @@ def _end_of(path: str) -> tuple[list[str], int]:
         if begin:
             # Cut in the middle, most likely.
             del found[:1]
-        if not begin or sum(1 for _ in fold(found)) >= _LOG_ENOUGH:
+        if not begin or sum(1 for _ in fold(found, of_run=of_run)) >= _LOG_ENOUGH:
             break
     return found, at
 

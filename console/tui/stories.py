@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from console import hints
+from console import hints, units
 from console.errors import ConsoleError
 from console.server.status import Diagnosis, Phase, ServerStatus, State
 from console.tui.figures import elapsed
@@ -35,7 +35,7 @@ def start_title(status: ServerStatus) -> str:
 def start_aside(status: ServerStatus) -> str:
     """How long the start has been going on, and how long it usually takes yet."""
     words = [elapsed(status.uptime_s)] if status.uptime_s is not None else []
-    words += [f"about {about(status.eta_s)} left"] if status.eta_s is not None else []
+    words += [left(status.eta_s)] if status.eta_s is not None else []
     return " · ".join(words)
 
 
@@ -44,6 +44,11 @@ def about(seconds: float) -> str:
     if seconds < 57.5:
         return f"{max(5, round(seconds / 5) * 5)} s"
     return f"{max(1, round(seconds / 60))} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def left(seconds: float) -> str:
+    """What is left of something, as the command line writes it; in steps of 5 s: every tick is bytes on the line."""
+    return f"about {units.duration(max(5, round(seconds / 5) * 5))} left"
 
 
 def too_small(size: tuple[int, int], least: tuple[int, int]) -> list[Line]:

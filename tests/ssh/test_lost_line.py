@@ -124,7 +124,7 @@ def test_a_run_goes_on_and_the_next_login_finds_it(line: Line) -> None:
     assert [(one["id"], one["state"]) for one in found] == [(run["id"], "running")]
     # Somebody who logs in again sees it in the console, too.
     with line.open(wire=line.server.wire()) as again:
-        again.shows(PRESET, "mtp")
+        again.shows(PRESET, "A/B SIMULATED", "MTP")
         again.type(b"q")
         again.until(again.ended)
     line("ab", "stop")

@@ -108,7 +108,7 @@ async def test_b_after_a_failure_goes_back() -> None:
     async with house.app().run_test() as pilot:
         app = await settled(pilot)
         await until(pilot, lambda: app.situation.back is not None)
-        await pilot.press("b")
+        await pilot.press("b", "y")
         await until(pilot, lambda: house.server.calls == [f"start {PRESETS[1].name}", "follow"])
 
 
@@ -144,7 +144,7 @@ async def test_what_a_page_offers_works_on_it(page: str) -> None:
             await shows(pilot, "wrote ")
         if " / find" in offered:
             await pilot.press("/", "e", "enter")
-            await shows(pilot, "with 'e'")
+            await shows(pilot, "'e'", "all again")
             await pilot.press("escape")
         await pilot.press("escape")
         await shows(pilot, "prefix cache")

@@ -77,7 +77,7 @@ async def test_letters_that_are_typed_do_nothing_else() -> None:
         app = await log_page(pilot)
         await pilot.press("/", *"qhxe")
         await pilot.pause()
-        assert "0 with 'qhxe'" in screen_text(app)
+        assert "no line has 'qhxe'" in screen_text(app)
         assert app.return_value is None
 
 
@@ -106,7 +106,7 @@ def test_a_long_line_takes_several_rows_and_a_dump_ends() -> None:
     text = "INFO 11-29 12:00:00 [a.py:1] " + "x" * 100
     found = rows(text, 60)
     assert [text_of(row) for row in found] == ["12:00:00 " + "x" * 51, " " * 9 + "x" * 49]
-    assert text_of(rows("y" * 5000, 60)[-1]) == "… 5,000 characters in all"
+    assert text_of(rows("y" * 5000, 60)[-1]) == "… 5,000 characters in all: z cuts lines, then → shows the rest"
     assert len(rows("y" * 5000, 60)) == 6
 
 
@@ -115,3 +115,39 @@ async def test_an_exclamation_mark_where_nothing_is_bad_says_so() -> None:
         await settled(pilot)
         await pilot.press("l", "!")
         await shows(pilot, "no line here tells of an error")
+
+
+async def test_without_a_hit_the_page_stays_and_every_key_says_why_it_does_nothing() -> None:
+    async with House(FakeServer(READY)).app().run_test(size=(80, 24)) as pilot:
+        app = await log_page(pilot)
+        await pilot.press("/")
+        await shows(pilot, "capitals count where you type one")
+        # The first letters are there, far from here; the whole word is not.
+        await pilot.press(*"out")
+        await shows(pilot, "Out of Memory")
+        await pilot.press(*"side", "enter")
+        await shows(pilot, "no line has 'outside' · end", "line 119")
+        for key in ("n", "&"):
+            await pilot.press(key)
+            await shows(pilot, "▸ no line has 'outside'")
+            app.screen.note("")  # type: ignore[attr-defined]
+            await until(pilot, lambda: "▸ no line" not in screen_text(app))
+        assert "line 119" in screen_text(app)
+
+
+async def test_ampersand_without_a_search_says_how_one_begins() -> None:
+    async with House(FakeServer(READY)).app().run_test(size=(80, 24)) as pilot:
+        await log_page(pilot)
+        await pilot.press("&")
+        await shows(pilot, "nothing is looked for: / finds text")
+
+
+async def test_the_rest_of_a_long_line_is_seen_by_the_keys_that_stand_beside_it() -> None:
+    async with House(FakeServer(READY)).app().run_test(size=(80, 24)) as pilot:
+        app = await settled(pilot)
+        app.workers.cancel_all()
+        app.dashboard.post_message(LogSeen("/x.log", ("x" * 4000 + "the end",)))
+        await pilot.press("l")
+        await shows(pilot, "… 4,007 characters in all: z cuts lines, then → shows the rest", "z cut lines")
+        await pilot.press("z", *["right"] * 200)
+        await shows(pilot, "the end", "z wrap lines")

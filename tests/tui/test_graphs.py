@@ -11,7 +11,7 @@ from textual.geometry import Region
 
 from console.notices import Look
 from console.series import Series
-from console.tui.graphs import Picture, ceiling, eighths, of_card, picture, step_for, sweep
+from console.tui.graphs import Picture, ceiling, columns_of, eighths, of_card, picture, step_for
 from console.tui.messages import NoticesSeen
 from console.tui.screens.trends import Trends
 from console.tui.widgets.graph import Graph
@@ -25,16 +25,18 @@ def series(*samples: tuple[float, float | None]) -> Series:
     return made
 
 
-def test_a_column_is_the_largest_of_its_time_and_the_one_after_the_newest_is_empty() -> None:
-    made = series((100, 1.0), (104, 3.0), (105, 2.0), (110, None), (115, 5.0))
-    assert sweep(made, 119.0, 5, 5) == (3.0, 2.0, None, 5.0, None)
+def test_a_column_is_the_largest_of_its_time_and_now_is_at_the_right_edge() -> None:
+    made = series((90, 9.0), (100, 1.0), (104, 3.0), (105, 2.0), (110, None), (115, 5.0))
+    assert columns_of(made, 119.0, 5, 5) == (None, 3.0, 2.0, None, 5.0)
 
 
-def test_the_newest_overwrites_the_oldest() -> None:
-    made = series(*((float(at), float(at)) for at in range(100, 110)))
-    assert sweep(made, 109.0, 5, 1) == (None, 106.0, 107.0, 108.0, 109.0)
-    made.add(110.0, 110.0)
-    assert sweep(made, 110.0, 5, 1) == (110.0, None, 107.0, 108.0, 109.0)
+def test_the_newest_column_grows_in_place_and_all_move_when_it_is_complete() -> None:
+    made = series(*((float(at), float(at)) for at in range(100, 122)))
+    assert columns_of(made, 121.0, 4, 5) == (109.0, 114.0, 119.0, 121.0)
+    made.add(122.0, 122.0)
+    assert columns_of(made, 122.0, 4, 5) == (109.0, 114.0, 119.0, 122.0)
+    made.add(125.0, 1.0)
+    assert columns_of(made, 125.0, 4, 5) == (114.0, 119.0, 122.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,7 @@ def test_a_scale_ends_at_a_round_number(value: float, top: float) -> None:
 
 def test_a_column_stands_for_a_round_time() -> None:
     assert step_for(300, 28) == 15
-    assert step_for(300, 300) == 1
+    assert step_for(300, 300) == 5
     assert step_for(1e9, 10) == 3600
 
 
@@ -63,7 +65,7 @@ def test_a_card_has_a_fixed_scale_for_memory_and_one_scale_for_both_directions()
     memory, traffic = (picture(kind, rings.__getitem__, 100.0, 4, 1) for kind in of_card(0, 16 * 2**30))
     assert memory.title == "card 0 VRAM to 16.0 GiB"
     assert (traffic.title, traffic.top) == ("card 0 PCIe TX/RX to 5.0 GB/s", 5e9)
-    assert traffic.down == (3e9, None, None, None)
+    assert traffic.down == (None, None, None, 3e9)
 
 
 class OneGraph(App[None]):
@@ -105,6 +107,8 @@ async def test_a_sample_is_one_column_on_the_line(monkeypatch: pytest.MonkeyPatc
         assert asked == [(Region(2, 1, 1, 4),)]
         graph.show(replace(FIRST, top=10.0))
         assert asked[1:] == [()]
+        graph.show(replace(FIRST, top=10.0, up=(1.0, 4.0, None, 2.0)))
+        assert asked[2:] == [(Region(0, 1, 4, 4),)]
 
 
 @pytest.mark.parametrize("size", [(120, 40), (160, 60)])
@@ -126,7 +130,7 @@ async def test_t_shows_the_graphs_over_the_whole_screen(size: tuple[int, int]) -
     async with House(FakeServer(READY), cards=CARDS).app().run_test(size=size) as pilot:
         await settled(pilot)
         await pilot.press("t")
-        text = await shows(pilot, "hit rate", "card 1 PCIe", "the last 7 min, 15 s" if size[0] == 120 else "the last")
+        text = await shows(pilot, "hit rate", "card 1 PCIe", "-7 min … now, 15 s" if size[0] == 120 else "min … now")
         assert {len(row) for row in text.split("\n")} == {size[0]}
         assert ("running to 2" in text) == (size[0] == 120)
         await pilot.press("+", "+")
@@ -136,20 +140,9 @@ async def test_t_shows_the_graphs_over_the_whole_screen(size: tuple[int, int]) -
         await until(pilot, lambda: not isinstance(pilot.app.screen, Trends))
 
 
-async def test_a_line_stands_where_now_is_and_moves_with_it() -> None:
-    async with OneGraph().run_test(size=(20, 10)) as pilot:
-        graph = pilot.app.query_one(Graph)
-        both = Picture("x to 8", (8.0, 8.0, None, 8.0), 8.0, down=(8.0, 8.0, None, 8.0), now=2)
-        for now in (2, 3):
-            graph.show(replace(both, now=now))
-            await pilot.pause()
-            rows = screen_text(pilot.app).splitlines()[1:5]
-            assert [row[now] for row in rows] == ["│"] * 4, now
-
-
 async def test_a_card_that_is_not_there_has_no_graphs() -> None:
     house = House(FakeServer(READY), cards=replace(CARDS, cards=CARDS.cards[:1]))
     async with house.app().run_test(size=(120, 40)) as pilot:
         await settled(pilot)
-        text = await shows(pilot, "card 0 VRAM", "│ now")
+        text = await shows(pilot, "card 0 VRAM", "… now")
         assert "card 1 VRAM" not in text

@@ -72,7 +72,7 @@ async def test_switching_asks_and_says_what_it_interrupts() -> None:
         app.dashboard.post_message(ReadingSeen(BUSY))
         await until(pilot, lambda: app.situation.requests == 3)
         await pilot.press("2", "enter")
-        await shows(pilot, f"Switch to {SECOND}?", "3 requests are in flight", "will be cut off", "y switch")
+        await shows(pilot, f"Switch to {SECOND}?", "will be stopped: 3 requests", "will be cut off", "y switch")
         await pilot.press("escape")
         await pilot.pause()
         assert house.server.calls == []
@@ -94,6 +94,23 @@ async def test_a_broken_preset_explains_itself() -> None:
         await settled(pilot)
         await pilot.press("4", "enter")
         await shows(pilot, "no flag --max-modle-len", "did you mean `max-model-len`?")
+
+
+async def test_the_footer_of_a_broken_preset_offers_what_is_wrong_and_its_box_lets_every_key_through() -> None:
+    async with House(FakeServer(READY), problems=(BROKEN,)).app().run_test(size=(80, 24)) as pilot:
+        app = await settled(pilot)
+        await pilot.press("4")
+        text = await shows(pilot, "enter what is wrong")
+        assert "enter switch" not in text
+        for key, said in (("d", "4 of 4 presets"), ("m", "select a preset that can start"), ("x", "Stop qwen")):
+            await pilot.press("enter")
+            await until(pilot, lambda: isinstance(app.screen, Trouble))
+            await pilot.press(key)
+            text = await shows(pilot, said)
+            assert not isinstance(app.screen, Trouble)
+            assert "enter switch" not in text
+            await pilot.press("escape")
+            await until(pilot, lambda: app.screen is app.dashboard)
 
 
 async def test_x_stops_after_asking_and_shows_progress() -> None:
@@ -178,6 +195,9 @@ async def test_after_a_failed_start_b_goes_back_to_what_was_ready_last() -> None
         await settled(pilot)
         await shows(pilot, f"goes back to {SECOND}, which was ready last")
         await pilot.press("b")
+        await shows(pilot, f"Go back to {SECOND}?", "No server runs now: nothing is stopped", "y start it")
+        assert house.server.calls == []
+        await pilot.press("y")
         await until(pilot, lambda: house.server.calls == [f"start {SECOND}", "follow"])
         await shows(pilot, "● ready")
         await pilot.press("b")
@@ -331,7 +351,7 @@ async def test_the_selection_begins_on_the_preset_that_runs_and_goes_along_with_
 
 
 async def test_an_outcome_does_not_stand_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("console.tui.jobs._OUTCOME_S", 0.5)
+    monkeypatch.setattr("console.tui.jobs.LONG_S", 0.5)
     async with House(FakeServer(READY)).app().run_test(size=(120, 40)) as pilot:
         await settled(pilot)
         await pilot.press("p")

@@ -26,7 +26,7 @@ async def test_a_run_is_planned_asked_for_and_started(key: str, kind: str, quest
     async with house.app().run_test() as pilot:
         await settled(pilot)
         await pilot.press(key)
-        await shows(pilot, "Compare", question, "is stopped meanwhile", "y start the run")
+        await shows(pilot, "Compare", question, "will be stopped", "y start the run")
         await pilot.press("y")
         await until(pilot, lambda: house.calls == [f"run {kind} {FIRST}"])
 
@@ -101,6 +101,21 @@ async def test_o_asks_adopts_the_winner_and_not_twice() -> None:
         await pilot.press("o")
         await shows(pilot, "new is there already, with the same settings")
         assert house.calls == [f"adopt {run.id} on"]
+
+
+async def test_what_o_wrote_is_selected_and_enter_would_start_it() -> None:
+    run = read_run(whole_run("mtp").folder)
+    house = House(FakeServer(READY))
+    async with house.app().run_test(size=(80, 24)) as pilot:
+        app = await settled(pilot)
+        app.dashboard.post_message(RunSeen(run, live=False))
+        await until(pilot, lambda: app.situation.winner is not None)
+        await pilot.press("o")
+        await shows(pilot, "y write it")
+        house.presets = (*PRESETS, replace(PRESETS[0], name="new"))
+        await pilot.press("y")
+        await until(pilot, lambda: app.situation.selected == "new")
+        await shows(pilot, "wrote new.yaml; new is selected, enter starts it", "▸4 new")
 
 
 async def test_o_without_a_winner_says_so() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from dataclasses import replace
@@ -13,12 +14,15 @@ from console.gpu.sample import CardPair, GpuProcess, GpuReport
 from console.lab.view import read_run
 from console.server.history import LEFT_OUT, History
 from console.server.minutes import Boot, CardMinute, Minute, Store, history_path
+from console.server.status import ServerStatus, State
 from console.tui.card_lines import WholeCards, card_lines
-from console.tui.chain_lines import around, chain_lines
+from console.tui.chain_lines import around, chain_lines, server_lines
+from console.tui.explanations import explanation
+from console.tui.help_lines import help_lines
 from console.tui.history_lines import history_lines
 from console.tui.interval_lines import interval_lines
 from console.tui.messages import ReadingSeen
-from console.tui.screens.explain import Explain
+from console.tui.screens.explain import Explain, explicable
 from console.tui.screens.pager import Page, Pager
 from console.tui.sparks import spark
 from tests.tui.fakes import (
@@ -77,6 +81,65 @@ async def test_e_shows_the_chain_link_by_link(size: tuple[int, int]) -> None:
         await shows(pilot, "hit rate")
 
 
+async def test_e_says_where_the_server_answers() -> None:
+    async with House(FakeServer(READY)).app().run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        assert "127.0.0.1:8000" not in await shows(pilot, "● ready")
+        await pilot.press("e")
+        await shows(pilot, "address  http://127.0.0.1:8000 · qwen3.8-27b · vLLM 0.32.0")
+
+
+@pytest.mark.parametrize(
+    ("state", "log", "said"),
+    [
+        (
+            State.STOPPED,
+            "/x/20261129T120000.000Z-one.log",
+            r"No server runs: .* of the last start \(one\), at 2026-11-\d\d \d\d:\d\d",
+        ),
+        (State.FAILED, "/x/odd.log", r"No server runs: all of this is of the last start \(one\)\.$"),
+        (State.STOPPED, None, r"No server has run yet"),
+        (State.READY, "/x/odd.log", r"address  http://x$"),
+    ],
+)
+def test_the_chain_of_no_server_says_that_it_is_of_the_last_start(state: State, log: str | None, said: str) -> None:
+    rows = texts(server_lines(ServerStatus(state, preset="one", url="http://x", log=log), 100))
+    assert re.match(said, rows[0])
+
+
+async def test_l_before_any_server_says_so() -> None:
+    async with House().app().run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        await pilot.press("l")
+        await shows(pilot, "─ log ─", "no server has run yet", "esc back")
+
+
+async def test_every_sign_is_in_the_help() -> None:
+    rows = "\n".join(texts(help_lines({}, 80, 20)))
+    for text in ("○ stopped", "▸ under way", "▲ better", "▼ worse", "= same", "? open", "just short of that word"):
+        assert text in rows, text
+
+
+@sizes
+async def test_the_explanation_and_the_figures_above_it_are_of_one_look(size: tuple[int, int]) -> None:
+    async with House(FakeServer(READY)).app().run_test(size=size) as pilot:
+        app = await settled(pilot)
+        app.dashboard.post_message(ReadingSeen(BUSY))
+        await shows(pilot, "92.4 %")
+        app.workers.cancel_all()
+        await pilot.press("i")
+        await shows(pilot, "the last 30 s, n = 5")
+        later = replace(BUSY, window_s=24.0, prefix_cache=replace(BUSY.prefix_cache, hit_rate=0.123))
+        app.dashboard.post_message(ReadingSeen(later))
+        await shows(pilot, "the last 24 s, n = 5", "prefix hit rate  12.3 %", "hit rate")
+
+
+def test_the_queue_says_when_a_request_is_counted() -> None:
+    found = explanation("q_m", card=False)
+    assert found is not None
+    assert "counts once it has ended, so those that wait or run now are not in it yet" in found.what
+
+
 @sizes
 async def test_g_shows_the_whole_of_a_card(size: tuple[int, int]) -> None:
     house = House(FakeServer(READY), cards=WHOLE)
@@ -90,6 +153,12 @@ async def test_g_shows_the_whole_of_a_card(size: tuple[int, int]) -> None:
         assert {len(row) for row in text.split("\n")} == {size[0]}
         await pilot.press("end")
         await shows(pilot, "driver 575.51 · CUDA up to 13.0", "P2P no (chipset not supported) · PHB · no NVLink")
+
+
+def test_clocks_that_nothing_holds_down_are_not_throttled() -> None:
+    free = replace(WHOLE, cards=(replace(WHOLE.cards[0], throttle=()),))
+    assert "clocks    not throttled" in texts(card_lines(WholeCards(free, {}), 78))
+    assert "clocks    throttled: power cap" in texts(card_lines(WholeCards(WHOLE, {}), 78))
 
 
 def test_cards_of_another_machine_are_named_so() -> None:
@@ -189,7 +258,7 @@ async def test_i_explains_the_figure_under_the_pointer(size: tuple[int, int]) ->
         await pilot.press("up")
         await shows(pilot, "NVML")
         await pilot.press("tab", "shift+tab", "left", "down")
-        assert sum(field.pointed for field, _, _ in app.dashboard.explicable()) == 1
+        assert sum(field.pointed for field, _ in explicable(app.dashboard)) == 1
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(app.screen, Explain))
         assert not app.dashboard.query(".-pointed")
@@ -201,7 +270,7 @@ async def test_every_figure_on_the_dashboard_explains_itself(size: tuple[int, in
     async with House(FakeServer(READY)).app().run_test(size=size) as pilot:
         app = await settled(pilot)
         form = app.dashboard._reading
-        explained = {field.name for field, _, _ in app.dashboard.explicable()}
+        explained = {field.name for field, _ in explicable(app.dashboard)}
         assert {field.name for field in form.shown} - explained == {"win"}
         for row in app.dashboard._cards.rows:
             assert {field.name for field in row.shown} - explained == {"i"}

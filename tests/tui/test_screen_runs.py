@@ -42,7 +42,7 @@ async def test_a_run_comes_into_view_with_step_progress_and_eta(size: tuple[int,
         run = running()
         app_of(pilot).dashboard.post_message(RunSeen(run, live=True))
         text = await shows(
-            pilot, "A/B MTP · small", "round 1/2 · on · decode 2/3", "about 2 min left", "1 min so far", "✓on  ▸off"
+            pilot, "A/B MTP · small", "round 1/2 · on · decode 2/3", "about 1m30s left", "1 min so far", "✓on  ▸off"
         )
         assert f"{run.progress * 100:3.0f} %" in text
         assert "stop run" in text
@@ -82,7 +82,7 @@ async def test_a_verdict_has_its_sentence_its_ratios_with_intervals_and_the_offe
         assert pair.ratio is not None
         assert pair.lo is not None
         change, low = f"{(pair.ratio - 1) * 100:+.1f} %", f"[{(pair.lo - 1) * 100:+.1f}, "
-        text = await shows(pilot, "✓ adopt on: ", "o writes arm on as a new preset", change, low, "▲ better")
+        text = await shows(pilot, "✓ adopt on   ", "o writes arm on as a new preset", change, low, "▲ better")
         whole_width(text, size)
 
 
@@ -105,6 +105,40 @@ def test_the_smallest_terminal_shows_the_interval_and_what_it_says() -> None:
         assert len(row) <= width
 
 
+def test_a_short_panel_shows_the_figures_that_decide_before_any_prose() -> None:
+    run = read_run(whole_run("mtp").folder)
+    rows = [text_of(line) for line in run_lines.run_lines(run, 78)]
+    assert rows[0].startswith("✓ adopt on   o writes arm on")
+    assert "95 % interval" in rows[1]
+    assert rows[2].startswith("decode.tpot_s")
+    assert rows[2].endswith("▲ better")
+    prose = next(i for i, row in enumerate(rows) if row.startswith("adopt on: time per output token"))
+    judged = [i for i, row in enumerate(rows) if "▲" in row or "= same" in row]
+    assert max(judged) < prose < next(i for i, row in enumerate(rows) if row.startswith("decode.gap_s"))
+
+
+def test_an_open_run_has_its_figures_first_too_and_what_is_worse_above_what_is_better() -> None:
+    run = read_run(whole_run("mtp").folder)
+    assert run.verdict is not None
+    (pair,) = run.metrics["interference.ttft_s"].compare
+    worse = replace(run.metrics["interference.ttft_s"], compare=(replace(pair, verdict="worse"),))
+    sentence = "not settled yet: nothing is, " + "and so on, " * 30
+    verdict = replace(run.verdict, overall="undecided", sentence=sentence, arm=None)
+    run = replace(run, verdict=verdict, metrics={**run.metrics, "interference.ttft_s": worse})
+    rows = [text_of(line) for line in run_lines.run_lines(run, 78)]
+    assert rows[0].startswith("? undecided: not settled yet   v all")
+    assert [row.split()[0] for row in rows[2:5]] == ["decode.tpot_s", "interference.ttft_s", "concurrent.tok/s"]
+
+
+def test_measures_stand_in_plain_words_where_there_is_room_and_are_explained_elsewhere() -> None:
+    run = read_run(whole_run("mtp").folder)
+    wide, narrow = ([text_of(line) for line in run_lines.full(run, width)] for width in (118, 78))
+    assert any(row.startswith("time to first token, cold  ") for row in wide)
+    assert not any(row.startswith("agent.") or "· agent." in row for row in wide)
+    assert any(row.startswith("agent.ttft_cold_s ") for row in narrow)
+    assert "· agent.ttft_cold_s: time to first token, cold" in narrow
+
+
 def test_warm_above_cold_is_explained_while_an_mtp_run_goes_on() -> None:
     run = replace(read_run(whole_run("mtp").folder), state="running", verdict=None)
     metrics = dict(run.metrics)
@@ -112,7 +146,11 @@ def test_warm_above_cold_is_explained_while_an_mtp_run_goes_on() -> None:
         metrics["agent.ttft_cold_s"],
         metrics["agent.ttft_warm_s"],
     )
-    told = "\n".join(text_of(line) for line in run_lines.run_lines(replace(run, metrics=metrics), 120))
+    rows = [text_of(line) for line in run_lines.run_lines(replace(run, metrics=metrics), 120)]
+    told = "\n".join(rows)
+    # It must not push the table out of a short panel.
+    explained = next(i for i, row in enumerate(rows) if "under MTP" in row)
+    assert explained > next(i for i, row in enumerate(rows) if row.startswith("time per output token"))
     assert "under MTP vLLM computes the last cached block again" in told
     assert "under MTP" not in "\n".join(text_of(line) for line in run_lines.run_lines(run, 120))
 

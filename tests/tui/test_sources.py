@@ -249,7 +249,7 @@ async def test_that_a_run_has_ended_meanwhile_is_told_once(told: bool) -> None:
         (made.paths.state / "run-shown").write_text(made.folder.name)
     services = replace(House(FakeServer(READY)).services(), paths=made.paths)
     async with ConsoleApp(services).run_test(size=(120, 40)) as pilot:
-        screen = await shows(pilot, "✓ adopt on: ")
+        screen = await shows(pilot, "✓ adopt on ")
         assert ("has ended: adopt; v shows it" in screen) == told
         assert (made.paths.state / "run-shown").read_text().strip() == made.folder.name
         await pilot.press("v", "v")
@@ -285,3 +285,13 @@ async def test_where_no_log_is_known_nothing_wrong_is_said_of_it() -> None:
     async with House(FakeServer(elsewhere)).app().run_test(size=(80, 24)) as pilot:
         text = await shows(pilot, "not started here: no log")
         assert "no server has run yet" not in text
+
+
+def test_what_a_run_asks_its_arm_is_left_out_of_its_log() -> None:
+    paths = Paths.from_env()
+    folder = paths.run("20261129-120000-mtp")
+    folder.mkdir(parents=True)
+    asks = 'INFO:     127.0.0.1:1 - "POST /tokenize HTTP/1.1" 200 OK\n'
+    (folder / "boot-1.log").write_text("up\n" + asks * 3000)
+    server = FakeServer(replace(READY, log=str(folder / "boot-1.log")))
+    assert sources(server).log() == LogSeen(server.now.log, ("up",))

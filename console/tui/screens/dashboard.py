@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
+from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.events import Resize
 from textual.geometry import Size
@@ -18,7 +19,6 @@ from console.metrics.reading import Reading
 from console.server.status import ServerStatus, State
 from console.tui import drawings, figures, notice_lines, preset_lines, sizes, stories
 from console.tui.commands import Bindings, KeyMap, bindings, footer
-from console.tui.explanations import Explanation, explanation
 from console.tui.messages import (
     CardsSeen,
     CatalogSeen,
@@ -32,12 +32,13 @@ from console.tui.messages import (
 )
 from console.tui.screens.lower import Lower
 from console.tui.screens.story import Story
-from console.tui.silences import Silences
+from console.tui.silences import Silences, refused
 from console.tui.ticking import Ticking
 from console.tui.widgets.cards import Cards
 from console.tui.widgets.footer import KeyLine
-from console.tui.widgets.form import Field, Form
+from console.tui.widgets.form import Form
 from console.tui.widgets.lines import Lines
+from console.tui.widgets.notes import Notes
 
 if TYPE_CHECKING:
     from console.gpu.sample import GpuReport
@@ -50,16 +51,19 @@ if TYPE_CHECKING:
 _SURE_S = 3.0
 """Figures younger than this are not called old: the next look may say that the server was stopped on purpose."""
 _FRAME_S = 1.0
-_NOTE_ROWS = 3
+_SERVING = (State.READY, State.FOREIGN)
 
 
 class Dashboard(Screen[None]):
     """Header, cards, figures, and below them presets, A/B run and log: all at once where they fit, else in turns."""
 
-    BINDINGS: ClassVar[Bindings] = bindings()
+    BINDINGS: ClassVar[Bindings] = [*bindings(), Binding("escape", "app.forget_told", show=False)]
 
     class Up(Message):
         """All parts are there."""
+
+    class Painted(Message):
+        """Other figures stand on the screen."""
 
     def __init__(
         self, *, simulated: bool, default_preset: str, watched: str | None = None, keys: KeyMap | None = None
@@ -74,7 +78,7 @@ class Dashboard(Screen[None]):
         self._tiny = Lines(id="tiny")
         self.lower = Lower(default_preset=default_preset)
         self._standing = Lines(id="standing")
-        self._notice = Lines(id="notice")
+        self._notice = Notes(id="notice")
         self._keys = KeyLine(id="keys")
         self._simulated = simulated
         self._status = ServerStatus()
@@ -88,7 +92,8 @@ class Dashboard(Screen[None]):
         self.report: GpuReport | None = None
         """The cards on the screen."""
         self._silences = Silences()
-        self._notes: dict[str, str] = {}
+        self._refused = False
+        """Whether the server's port took no connection at the last look."""
         self._ticking = Ticking()
         self.notices: tuple[Notice, ...] = ()
         """What stands, the worst first."""
@@ -120,7 +125,7 @@ class Dashboard(Screen[None]):
         """What stands in place of the figures is wrapped anew once it has its size."""
         self._fit(event.size)
         self._tell_standing()
-        self._draw_note()
+        self._notice.draw()
         self.call_after_refresh(self._tell_story)
 
     def _fit(self, size: Size) -> None:
@@ -156,29 +161,12 @@ class Dashboard(Screen[None]):
 
     def tell_note(self, source: str, text: str) -> None:
         """One line above the keys for what is going on or wrong; an empty text takes it back."""
-        before = dict(self._notes)
-        self._notes.pop(source, None)
-        if text:
-            self._notes[source] = text
-        if before != self._notes:
-            self._draw_note()
+        self._notice.tell(source, text)
 
-    def _draw_note(self) -> None:
-        newest = list(self._notes.values())[-1:]
-        rows = stories.wrapped(newest[0], self.app.size.width - 4, "warn") if newest else []
-        rows = preset_lines.cut(rows, _NOTE_ROWS)
-        self._notice.show([((" ▸ " if i == 0 else "   ", "strong"), *row) for i, row in enumerate(rows)])
-
-    def explicable(self) -> list[tuple[Field, Explanation, bool]]:
-        """The figures on the screen that can be explained, in reading order; whether each belongs to a card."""
-        found = [
-            (field, about, form is not self._reading)
-            for form in (*self._cards.rows, self._reading)
-            if form.display
-            for field in form.shown
-            if (about := explanation(field.name or "", card=form is not self._reading))
-        ]
-        return sorted(found, key=lambda one: (one[0].region.y, one[0].region.x))
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """Where figures stand: the cards first, the reading last."""
+        return (*self._cards.rows, self._reading)
 
     @property
     def simulated(self) -> bool:
@@ -190,13 +178,22 @@ class Dashboard(Screen[None]):
     @on(StatusSeen)
     def _show_status(self, event: StatusSeen) -> None:
         """Header, and the story that stands in place of the figures while there are none."""
-        status = event.status
+        status, before = event.status, self._status
         self._status, self._back = status, event.back
         self._hear("status", "" if self._unreachable else status.note or "")
-        self._header.set_old(False)
+        if (status.pid, status.url) != (before.pid, before.url):
+            self._refused = False
+            self._doubt_cards()
+        self._header.set_old(self._refused and status.state in _SERVING)
         self._show_header(status)
         self._tell_story()
         self.lower.tell_status(status)
+
+    def _doubt_cards(self) -> None:
+        """Simulated cards are those of a server: what stands here is of one that may be gone."""
+        if self._simulated:
+            self._ticking.drop("cards")
+            self._cards.set_old(True)
 
     def _show_header(self, status: ServerStatus) -> None:
         for name, text, tone in figures.header(status, simulated=self.simulated, watched=self._watched):
@@ -255,21 +252,29 @@ class Dashboard(Screen[None]):
         self.report = report
         self._cards.set_old(False)
         self._cards.tell(report)
+        self.post_message(self.Painted())
 
     @on(ReadingSeen)
     def _show_fresh(self, event: ReadingSeen) -> None:
         self._ticking.add("reading", partial(self._tell_fresh, event.reading or Reading()))
 
     def _tell_fresh(self, reading: Reading) -> None:
+        self._refused = False
         self._reading.set_old(False)
         self.tell_note("reading", "")
         self._show_reading(reading)
+        self.post_message(self.Painted())
 
     @on(ReadingLost)
     def _show_stale(self, event: ReadingLost) -> None:
         self._ticking.drop("reading")
         self._reading.set_old(True)
-        moving = self._status.state not in (State.READY, State.FOREIGN)
+        moving = self._status.state not in _SERVING
+        if not (self._intended or moving) and refused(event.error):
+            # Nobody listens on its port any more: until its state is known, what stands here is doubtful.
+            self._refused = True
+            self._header.set_old(True)
+            self._doubt_cards()
         if self._intended or moving or (event.age_s is not None and event.age_s < _SURE_S):
             return
         age = "no figures yet" if event.age_s is None else f"figures are {figures.coarse(event.age_s)} old"

@@ -26,6 +26,19 @@ _CELL = 2
 """A cell is about twice as high as wide."""
 
 
+def explicable(dashboard: Dashboard) -> list[tuple[Field, explanations.Explanation]]:
+    """The figures on the screen that can be explained, in reading order."""
+    *_, reading = dashboard.forms
+    found = [
+        (field, about)
+        for form in dashboard.forms
+        if form.display
+        for field in form.shown
+        if (about := explanations.explanation(field.name or "", card=form is not reading))
+    ]
+    return sorted(found, key=lambda one: (one[0].region.y, one[0].region.x))
+
+
 class Explain(ModalScreen[None]):
     """Arrows move the pointer to the next figure in their direction, tab to the next one in order."""
 
@@ -51,8 +64,8 @@ class Explain(ModalScreen[None]):
 
     def on_mount(self) -> None:
         """The pointer begins where it was left, else on the hit rate."""
-        fields = self._dashboard.explicable()
-        wanted = [field for field, _, _ in fields if field.name == "hit"]
+        fields = explicable(self._dashboard)
+        wanted = [field for field, _ in fields if field.name == "hit"]
         self._point(wanted[0] if wanted else fields[0][0] if fields else None)
 
     def on_resize(self, _: Resize) -> None:
@@ -61,11 +74,11 @@ class Explain(ModalScreen[None]):
 
     def tell(self) -> None:
         """Window and n of the figure have changed."""
-        fields = self._dashboard.explicable()
-        if self._at not in [field for field, _, _ in fields]:
+        fields = explicable(self._dashboard)
+        if self._at not in [field for field, _ in fields]:
             self._point(fields[0][0] if fields else None)
             return
-        found, field = next((found, field) for field, found, _ in fields if field is self._at)
+        found, field = next((found, field) for field, found in fields if field is self._at)
         self.query_one("#explain-body", Lines).show(self._text(found, field))
 
     def _text(self, found: explanations.Explanation, field: Field) -> list[Line]:
@@ -98,14 +111,14 @@ class Explain(ModalScreen[None]):
             ahead, aside = (dx * right, abs(dy) * _OFF_ROW) if right else (dy * down * _CELL, abs(dx))
             return ahead + aside if ahead > 0 else float("inf")
 
-        others = [field for field, _, _ in self._dashboard.explicable() if field is not self._at]
+        others = [field for field, _ in explicable(self._dashboard) if field is not self._at]
         best = min(others, key=far, default=None)
         if best is not None and far(best) < float("inf"):
             self._point(best)
 
     def action_step(self, by: int) -> None:
         """The next figure in reading order."""
-        fields = [field for field, _, _ in self._dashboard.explicable()]
+        fields = [field for field, _ in explicable(self._dashboard)]
         if self._at in fields:
             self._point(fields[(fields.index(self._at) + by) % len(fields)])
 

@@ -9,13 +9,12 @@ from textual.app import ComposeResult
 from textual.containers import Container
 from textual.events import Resize
 
-from console import units
 from console.server.status import ServerStatus, State
 from console.tui import preset_lines, run_lines
 from console.tui.graphs import MEASURES
-from console.tui.log_lines import pretty
+from console.tui.log_lines import no_log, pretty
 from console.tui.widgets.graphs import Graphs
-from console.tui.widgets.lines import Line
+from console.tui.widgets.lines import Line, line
 from console.tui.widgets.panel import Panel
 
 if TYPE_CHECKING:
@@ -43,6 +42,7 @@ class Lower(Container):
         self._seen = False
         self._entries: list[preset_lines.Entry] = []
         self._cursor = 0
+        self._awaited = ""
         self._moved = False
         """Whether the user has moved the cursor."""
         self.run: RunView | None = None
@@ -87,6 +87,14 @@ class Lower(Container):
         names = [entry.name for entry in entries]
         self._entries = entries
         self._cursor = names.index(wanted) if wanted in names else 0
+        self.await_preset(self._awaited)
+
+    def await_preset(self, name: str) -> None:
+        """Put the cursor on this preset, now or as soon as it is there."""
+        names = [entry.name for entry in self._entries]
+        self._awaited = "" if name in names else name
+        if name in names:
+            self._cursor, self._moved = names.index(name), True
         self._draw_presets()
 
     def tell_run(self, run: RunView | None, *, live: bool) -> None:
@@ -200,14 +208,6 @@ class Lower(Container):
         panel = self._log_panel
         timed, rows = panel.body_width > _TIMED, max(1, panel.body_height)
         lines: list[Line] = [pretty(text, timed=timed) for text in self.log_text[-rows:]]
-        nothing: list[Line] = [((units.NA if self.log_path else _no_log(self._status), "dim"),)]
+        nothing: list[Line] = [line(no_log(self.log_path, self._status), "dim")]
         aside = "tab graphs" if self._roomy else "tab A/B" if self.run else ""
         panel.tell("log", lines or nothing, aside)
-
-
-def _no_log(status: ServerStatus) -> str:
-    """Why there is no log to show."""
-    if status.state in _TOLD_BY_LOG:
-        return "nothing written yet"
-    ours = status.state is State.STOPPED and status.url is None
-    return "no server has run yet" if ours else "not started here: no log"

@@ -13,6 +13,7 @@ from textual.screen import ModalScreen
 
 from console.errors import ConsoleError
 from console.tui import stories
+from console.tui.commands import bindings_of_boxes
 from console.tui.widgets.lines import Line, Lines
 
 T = TypeVar("T")
@@ -122,7 +123,8 @@ class Trouble(Box[None]):
     """Something that did not work: what, why, fix."""
 
     BINDINGS: ClassVar[list[Binding | tuple[str, str] | tuple[str, str, str]]] = [
-        Binding("enter,q,space", "close", show=False)
+        Binding("enter,q,space", "close", show=False),
+        *bindings_of_boxes(),
     ]
 
     def __init__(self, title: str, error: ConsoleError) -> None:
@@ -132,3 +134,8 @@ class Trouble(Box[None]):
     def body(self, width: int) -> list[Line]:
         """The error's three sentences."""
         return stories.error_story(self.error, width)
+
+    def action_leave(self, name: str, argument: str) -> None:
+        """Something else is to be done: it was read."""
+        self.dismiss(None)
+        self.app.call_later(self.app.run_action, f"command('{name}', '{argument}')")

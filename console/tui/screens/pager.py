@@ -26,6 +26,7 @@ _FOUND_KEYS = (
     ("/", "find", True, 0),
 )
 _NOTE_S = 5.0
+_ASKED = "find; capitals count where you type one"
 _FRAME = 8
 """Cells of a rule around its title and what stands at the right."""
 _FAR = 1_000_000
@@ -60,6 +61,11 @@ class Page(Screen[None]):
     def note(self, text: str) -> None:
         """Something to know, in place of the keys; an empty text brings them back."""
         self.query_one("#keys", KeyLine).note(text)
+
+    def say(self, text: str) -> None:
+        """The same for some seconds."""
+        self.note(text)
+        self.set_timer(_NOTE_S, lambda: self.note(""))
 
     def action_close(self) -> None:
         """Back to the dashboard."""
@@ -100,7 +106,7 @@ class Pager(Page):
         ("home end", "first, last", True, 3),
         ("/", "find", True, 0),
         ("!", "error", True, 1),
-        ("z", "cut", True, 2),
+        ("z", "cut lines", True, 1),
         ("w", "write", True, 2),
         ("y", "copy", True, 2),
     )
@@ -109,13 +115,15 @@ class Pager(Page):
     def __init__(self, page: str, content: Content, *, follow: bool = False, simulated: bool) -> None:
         super().__init__(page)
         self._panel = Panel("", id="page")
-        self._find = Input(id="find", placeholder="find", compact=True)
+        self._find = Input(id="find", placeholder=_ASKED, compact=True)
         # Else it has the keys before it is seen.
         self._find.display = False
         self._keys = KeyLine(id="keys")
         self._content = content
         self._follows = follow
         self._top: int | None = None if follow else 0
+        self._before = self._top
+        """Where one was when the search began."""
         self._at = -1
         """The line to which the last search led."""
         self._needle = ""
@@ -138,7 +146,12 @@ class Pager(Page):
 
     def offered(self) -> Sequence[Key]:
         """The keys that make sense here and now; an error is looked for in a log."""
-        return [key for key in self.KEYS if self._follows or key[0] != "!"]
+        words = {} if self._wraps else {"z": "wrap lines", "↑↓": "line, ←→ aside"}
+        keys = [(key, words.get(key, word), yes, rank) for key, word, yes, rank in self.KEYS]
+        return [key for key in keys if self._follows or key[0] != "!"]
+
+    def _tell_keys(self) -> None:
+        self._keys.tell(_FOUND_KEYS if self._needle else self.offered())
 
     def on_resize(self, _: Resize) -> None:
         """Wrapped anew."""
@@ -157,7 +170,9 @@ class Pager(Page):
         where = end if top == self._last else f"{top + len(shown)} of {len(self._lines)}"
         if self._left:
             where = f"from column {self._left + 1} · {where}"
-        words = (f"{sum(found_in(line, needle) for line in self._lines)} with {needle!r}" if needle else "", where)
+        count = sum(found_in(line, needle) for line in lines) if needle else 0
+        found = f"{count} with {needle!r}" if count else f"no line has {needle!r}"
+        words = (found if needle else "", where)
         aside = " · ".join(word for word in (*words, "SIMULATED" if self._simulated else "") if word)
         # What stands at the right says that figures are simulated: it is the title that gives way.
         title = units.clip(title, max(8, panel.size.width - len(aside) - _FRAME))
@@ -185,12 +200,14 @@ class Pager(Page):
     def action_wrap(self) -> None:
         """Long lines over several rows, or cut at the edge."""
         self._wraps, self._left = not self._wraps, 0
+        self._tell_keys()
         self.tell()
 
     def action_aside(self, by: int) -> None:
         """Lines that are cut, moved aside."""
         self._wraps = False
         self._left = max(0, self._left + by)
+        self._tell_keys()
         self.tell()
 
     def whole(self) -> Sequence[Line]:
@@ -203,13 +220,14 @@ class Pager(Page):
         """Ask what for; it is looked for while it is typed."""
         self._find.display = True
         self._find.value = ""
+        self._before = self._top
         self._find.focus()
 
     @on(Input.Changed)
     def _look_for(self, event: Input.Changed) -> None:
         event.stop()
         if self._find.display:
-            self._needle, self._at = event.value, -1
+            self._needle, self._at, self._top = event.value, -1, self._before
             self._jump(lambda line: found_in(line, self._needle), 1) if self._needle else self.tell()
 
     @on(Input.Submitted)
@@ -220,11 +238,13 @@ class Pager(Page):
     def _end_typing(self) -> None:
         self._find.display = False
         self.set_focus(None)
-        self._keys.tell(_FOUND_KEYS if self._needle else self.offered())
+        self._tell_keys()
         self.tell()
 
     async def action_found(self, by: int) -> None:
         """The next line with it; without a search the key means what it means on every page."""
+        if self._needle and self._nothing_found():
+            return
         if self._needle:
             self._jump(lambda line: found_in(line, self._needle), by)
         elif by > 0:
@@ -232,14 +252,23 @@ class Pager(Page):
 
     def action_only(self) -> None:
         """Only the lines with it, or all again."""
-        self._only = not self._only
-        self.tell()
+        if not self._needle:
+            self.say("nothing is looked for: / finds text")
+        elif self._only or not self._nothing_found():
+            self._only = not self._only
+            self.tell()
+
+    def _nothing_found(self) -> bool:
+        """Whether no line has what is looked for; then that is said."""
+        if any(found_in(line, self._needle) for line in self._lines):
+            return False
+        self.say(f"no line has {self._needle!r}")
+        return True
 
     def action_error(self) -> None:
         """The next line that says something bad."""
         if not any(is_error(line) for line in self._lines):
-            self.note("no line here tells of an error")
-            self.set_timer(_NOTE_S, lambda: self.note(""))
+            self.say("no line here tells of an error")
         self._jump(is_error, 1)
 
     def _jump(self, wanted: Callable[[Line], bool], by: int) -> None:

@@ -6,10 +6,20 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from rich.cells import cell_len, set_cell_size
+
+from console import units
+
 _PLACE = re.compile(r"\{(?P<side>[<>]?)(?P<name>[a-z]\w*) *\}")
 RULE = "─"
 _BOX = re.compile(r"[─│┬┴┼├┤]")
+_BLANKS = re.compile(r"[\t\n\r\v\f]")
 _RULING = "─┬┴┼├"
+
+
+def on_a_row(text: str) -> str:
+    """Somebody's words as they may stand on a row: no control character, no line end, no tab of unknown width."""
+    return text if text.isprintable() else units.printable(_BLANKS.sub(" ", text))
 
 
 def in_rule(before: str) -> bool:
@@ -35,13 +45,14 @@ class Place:
         if not text:
             return (RULE if self.ruled else " ") * self.width
         if self.ruled:
-            text = f" {text} " if len(text) + 1 < self.width else f" {text}"
-        if len(text) > self.width:
+            text = f" {text} " if cell_len(text) + 1 < self.width else f" {text}"
+        if cell_len(text) > self.width:
             # Half a word tells less than the words before it.
             whole = text.rpartition(" · ")[0]
-            text = whole if 0 < len(whole) <= self.width else text[: self.width - 1] + "…"
-        fill = RULE if self.ruled else " "
-        return text.ljust(self.width, fill) if self.left else text.rjust(self.width, fill)
+            fits = 0 < cell_len(whole) <= self.width
+            text = whole if fits else set_cell_size(text, self.width - 1) + "…"
+        fill = (RULE if self.ruled else " ") * (self.width - cell_len(text))
+        return text + fill if self.left else fill + text
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from console.tui.tones import POINTED, tones
-from console.tui.widgets.drawing import Drawing, Place, in_rule, widest
+from console.tui.widgets.drawing import Drawing, Place, in_rule, on_a_row, widest
 
 _LINES = re.compile(r"[─│┬┴┼├┤]+")
 
@@ -132,7 +132,7 @@ class Form(Widget):
             segments += self._fixed(text, at, place.x)
             tone = "old" if self._old else field.tone
             style = styles[tone] + POINTED if field.pointed else styles[tone]
-            segments.append(Segment(place.fit(field.text), style))
+            segments.append(Segment(place.fit(on_a_row(field.text)), style))
             at = place.x + place.width
         segments += self._fixed(text, at, width)
         return Strip(segments, width).crop(0, width)

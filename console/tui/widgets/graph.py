@@ -1,4 +1,4 @@
-"""A graph of bars in eighths of a cell; only the columns that changed are sent."""
+"""A graph of bars in eighths of a cell, now at its right edge; only the columns that changed are sent."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from textual.widget import Widget
 from console import units
 from console.tui.graphs import Picture, eighths
 from console.tui.tones import tones
+from console.tui.widgets.drawing import on_a_row
 
 _RISING = " ▁▂▃▄▅▆▇█"
-_NOW = "│"
+_NEAR = 4
+"""So few columns that did not change are sent along: leaving them out would cost more."""
 _REVERSE = Style(reverse=True)
 
 
@@ -39,9 +41,9 @@ class Graph(Widget):
             self.refresh()
             return
         regions = [Region(0, 0, width, 1)] if old.title != picture.title else []
-        for x, (before, after) in enumerate(zip(_columns(old), _columns(picture), strict=True)):
-            if before != after:
-                regions.append(Region(x, 1, 1, max(1, height - 1)))
+        pairs = enumerate(zip(_columns(old), _columns(picture), strict=True))
+        for start, stop in _runs([x for x, (before, after) in pairs if before != after]):
+            regions.append(Region(start, 1, stop - start, max(1, height - 1)))
         if regions:
             self.refresh(*regions)
 
@@ -49,7 +51,7 @@ class Graph(Widget):
         """The title, or one row of bars."""
         width, picture = self.size.width, self._picture
         if y == 0:
-            text = units.clip(picture.title, width).ljust(width)
+            text = units.clip(on_a_row(picture.title), width).ljust(width)
             return Strip([Segment(text, tones(self.app.theme)["dim"])], width)
         rows = self.size.height - 1
         if picture.down is None:
@@ -62,9 +64,7 @@ class Graph(Widget):
         return self._hanging(eighths(picture.down, picture.top, max(1, lower)), y - upper - 1)
 
     def _row(self, text: str, part: str) -> Strip:
-        width, now = self.size.width, self._picture.now
-        if now is not None:
-            text = text[:now] + _NOW + text[now + 1 :]
+        width = self.size.width
         return Strip([Segment(text[:width].ljust(width), tones(self.app.theme)[part])], width)
 
     def _hanging(self, heights: tuple[int | None, ...], above: int) -> Strip:
@@ -73,11 +73,9 @@ class Graph(Widget):
         style = tones(self.app.theme)["down"]
         reversed_style = style + _REVERSE
         segments = []
-        for x, height in enumerate(heights[:width]):
+        for height in heights[:width]:
             filled = 0 if height is None else max(0, min(8, height - above * 8))
-            if x == self._picture.now:
-                segments.append(Segment(_NOW, style))
-            elif 0 < filled < 8:
+            if 0 < filled < 8:
                 segments.append(Segment(_RISING[8 - filled], reversed_style))
             else:
                 segments.append(Segment("█" if filled else " ", style))
@@ -90,7 +88,17 @@ def _standing(heights: tuple[int | None, ...], below: int) -> str:
     return "".join(" " if height is None else _RISING[max(0, min(8, height - below * 8))] for height in heights)
 
 
-def _columns(picture: Picture) -> list[tuple[float | None, float | None, bool]]:
-    """Both series and where now is, column by column."""
-    down = picture.down or (None,) * len(picture.up)
-    return [(up, below, x == picture.now) for x, (up, below) in enumerate(zip(picture.up, down, strict=True))]
+def _columns(picture: Picture) -> list[tuple[float | None, float | None]]:
+    """Both series, column by column."""
+    return list(zip(picture.up, picture.down or (None,) * len(picture.up), strict=True))
+
+
+def _runs(changed: list[int]) -> list[tuple[int, int]]:
+    """Columns as stretches from one up to another, those that are near each other in one."""
+    found: list[tuple[int, int]] = []
+    for x in changed:
+        if found and x - found[-1][1] <= _NEAR:
+            found[-1] = (found[-1][0], x + 1)
+        else:
+            found.append((x, x + 1))
+    return found

@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.containers import Container, Grid
 from textual.events import Resize
 
-from console.tui.graphs import Kind, Picture, of_card, picture, step_for
+from console.tui.graphs import Kind, Picture, of_card, picture, spanned, step_for
 from console.tui.widgets.graph import Graph
 from console.tui.widgets.lines import Lines, ruled
 
@@ -64,8 +64,9 @@ class Graphs(Container):
         step = step_for(self.span_s, columns)
         for graph, kind in zip_longest(self._graphs, self._kinds(report)):
             graph.show(picture(kind, rings, time.monotonic(), columns, step) if kind else Picture("", (), 1.0))
-        title = f"the last {columns * step // 60} min, {step} s a column, │ now"
-        self._rule.show([(*ruled(title, self.size.width - len(self._aside) - 2), (f" {self._aside} ", "dim"))])
+        self._rule.show(
+            [(*ruled(spanned(columns, step), self.size.width - len(self._aside) - 2), (f" {self._aside} ", "dim"))]
+        )
 
     def _kinds(self, report: GpuReport | None) -> list[Kind]:
         cards = report.cards[:_CARDS] if report else ()

@@ -11,6 +11,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from console.tui.tones import tones
+from console.tui.widgets.drawing import on_a_row
 
 Span = tuple[str, str]
 """Text and its tone: a word of `console.tui.tones`, or nothing."""
@@ -62,7 +63,8 @@ class Lines(Widget):
         width = self.size.width
         styles = tones(self.app.theme)
         segments, left = [], width
-        for text, tone in self._lines[y] if y < len(self._lines) else ():
+        for said, tone in self._lines[y] if y < len(self._lines) else ():
+            text = on_a_row(said)
             if cell_len(text) > left:
                 text = set_cell_size(text, max(0, left - 1)) + "…" if left else ""
             left -= cell_len(text)
