@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
+import time
 from collections.abc import Mapping
 from typing import Any
 
 NA = "n/a"
 _GIB = 1024**3
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb]"
+)
+"""What moves the cursor, rings, recolours or turns the direction of writing, and halves of characters."""
+_CSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def number(value: float | None, digits: int = 1, suffix: str = "") -> str:
@@ -94,9 +101,32 @@ def per_second(value: float | None, unit: str = "tok/s") -> str:
     return f"{value:,.0f} {unit}" if abs(value) >= 100 else f"{value:.1f} {unit}"
 
 
+def local_minute(at: float) -> str:
+    """A unix time on this machine's clock: `2026-01-31 22:30`."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+
+
 def clip(text: str, width: int) -> str:
     """A text of at most `width` characters; what was cut off shows as `…`."""
     return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def uncoloured(text: str) -> str:
+    """A line without what would colour it or move the cursor (CSI sequences)."""
+    return _CSI.sub("", text)
+
+
+def printable(text: str) -> str:
+    """A text of somebody else's, safe for a terminal: what is no sign stands there as its escape (`\\x1b`).
+
+    Line ends and tabs stay.
+    """
+    return _UNPRINTABLE.sub(lambda sign: ascii(sign[0])[1:-1], text)
+
+
+def one_line(text: str) -> str:
+    """The same on one line, whatever line ends and runs of blanks it holds."""
+    return printable(" ".join(text.split()))
 
 
 def change(ratio: float | None) -> str:

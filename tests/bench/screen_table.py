@@ -34,7 +34,7 @@ BUDGETS: dict[str, float] = {"busy": 2000, "idle": 200, "low-bandwidth": 800}
 """Bytes a second at 120x40."""
 _PACKAGES = {"vllm-dash": "vllm-mon"}
 """Where the command is not called as its package is."""
-_PRESSES = ((b"j", "▸2"), (b"?", "draw anew"), (b"k", "▸1"), (b"g", "held down by"))
+_PRESSES = ((b"j", "▸2"), (b"?", "draw anew"), (b"k", "▸1"), (b"g", "not throttled"))
 """Keys, and what only they bring on the screen."""
 
 
