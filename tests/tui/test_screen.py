@@ -53,8 +53,8 @@ def whole_width(text: str, size: tuple[int, int]) -> None:
 @sizes
 async def test_stopped(size: tuple[int, int]) -> None:
     async with House().app().run_test(size=size) as pilot:
-        text = await shows(pilot, "○ stopped", "1 qwen3.8-27b-nvfp4-100k", "2x RTX 5060 Ti")
-        assert ("no server has run yet" if size[0] == 80 else "TTFT to") in text
+        lower = "no server has run yet" if size[0] == 80 else "TTFT to"
+        text = await shows(pilot, "○ stopped", "1 qwen3.8-27b-nvfp4-100k", "2x RTX 5060 Ti", lower)
         assert "▸1 qwen3.8-27b-nvfp4-100k" in text
         assert "hit rate" in text
         assert "SIMULATED" not in text
