@@ -113,10 +113,8 @@ def prompt_split(span: Span) -> tuple[int | None, int | None]:
     to prefill tell it, as long as they are the same requests.
     """
     cached, computed = span.count("cached_tokens"), span.count("computed_tokens")
-    if cached and not _of_the_same_requests(span):
-        return cached, None
     if cached:
-        return cached, computed
+        return cached, computed if _of_the_same_requests(span) else None
     asked, worked, prompt = (
         span.histogram("request_prompt"),
         span.histogram("prefill_computed"),
@@ -185,14 +183,14 @@ def _mtp(span: Span) -> Mtp | None:
     drafts = span.count("spec_drafts")
     accepted = span.count("spec_accepted_tokens")
     drafted = span.count("spec_draft_tokens")
-    sound = accepted is None or drafted is None or accepted <= drafted
-    steps = ratio(accepted, drafts) if sound else None
-    by_position = span.per_position()
-    if by_position is not None and (not drafts or max(by_position, default=0) > drafts):
-        by_position = None
+    impossible = accepted is not None and drafted is not None and accepted > drafted
+    steps = None if impossible else ratio(accepted, drafts)
+    by_position, per_position = span.per_position(), None
+    if by_position is not None and drafts and max(by_position, default=0) <= drafts:
+        per_position = tuple(n / drafts for n in by_position)
     return Mtp(
         acceptance_rate=_fraction(accepted, drafted),
         mean_acceptance_length=None if steps is None else 1 + steps,
-        per_position=tuple(n / drafts for n in by_position) if by_position is not None and drafts else None,
+        per_position=per_position,
         drafts=drafts or 0,
     )

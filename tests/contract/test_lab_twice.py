@@ -100,17 +100,22 @@ def test_a_run_that_nobody_is_found_to_carry_out_is_not_called_stopped(
     assert caught.value.exit_code == Exit.FAILED
 
 
-def _orphan(house: LabHouse) -> str:
-    """A run whose keeper and lab were killed while its arm was ready; the user's server ran before."""
-    house.up(house.preset(MARK="the user's own"))
-    run_id = house.begin("aa", house.preset(), rounds=1, workloads=["decode"])
-    _measures(house, run_id)
+def _kill_the_lab(house: LabHouse, run_id: str) -> None:
+    """The run's keeper and its lab, at once."""
     record, _ = read_server(house.paths.run(run_id) / "lab.json")
     assert record is not None
     assert record.child is not None
     for who in (record.keeper, record.child):
         send(who, signal.SIGKILL)
     until(lambda: not alive(record.keeper) and not alive(record.child), "their end")
+
+
+def _orphan(house: LabHouse) -> str:
+    """A run whose keeper and lab were killed while its arm was ready; the user's server ran before."""
+    house.up(house.preset(MARK="the user's own"))
+    run_id = house.begin("aa", house.preset(), rounds=1, workloads=["decode"])
+    _measures(house, run_id)
+    _kill_the_lab(house, run_id)
     status = house.server.status()
     assert status.pid is not None
     assert f"an arm left by the A/B run {run_id}" in str(status.note)
@@ -159,12 +164,7 @@ def test_a_second_death_does_not_forget_what_was_restored_after_the_first(house:
     known = len(read_events(house.paths.run(run_id)))
     resume(house.paths, run_id)
     until(lambda: any(e["event"] == "request" for e in read_events(house.paths.run(run_id))[known:]), "a request")
-    record, _ = read_server(house.paths.run(run_id) / "lab.json")
-    assert record is not None
-    assert record.child is not None
-    for who in (record.keeper, record.child):
-        send(who, signal.SIGKILL)
-    until(lambda: not alive(record.keeper) and not alive(record.child), "their end")
+    _kill_the_lab(house, run_id)
     house.server.stop()
     resume(house.paths, run_id)
     house.ended(run_id)

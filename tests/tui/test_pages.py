@@ -7,14 +7,17 @@ import sqlite3
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from textual.pilot import Pilot
 
 from console.gpu.sample import CardPair, GpuProcess, GpuReport
 from console.lab.view import read_run
 from console.server.history import LEFT_OUT, History
 from console.server.minutes import Boot, CardMinute, Minute, Store, history_path
 from console.server.status import ServerStatus, State
+from console.tui.app import ConsoleApp
 from console.tui.card_lines import WholeCards, card_lines
 from console.tui.chain_lines import around, chain_lines, server_lines
 from console.tui.explanations import explanation
@@ -120,14 +123,20 @@ async def test_every_sign_is_in_the_help() -> None:
         assert text in rows, text
 
 
+async def _explaining(pilot: Pilot[Any]) -> ConsoleApp:
+    """A busy server's figures on the screen, and `i` pressed; nothing is read any more."""
+    app = await settled(pilot)
+    app.dashboard.post_message(ReadingSeen(BUSY))
+    await shows(pilot, "92.4 %")
+    app.workers.cancel_all()
+    await pilot.press("i")
+    return app
+
+
 @sizes
 async def test_the_explanation_and_the_figures_above_it_are_of_one_look(size: tuple[int, int]) -> None:
     async with House(FakeServer(READY)).app().run_test(size=size) as pilot:
-        app = await settled(pilot)
-        app.dashboard.post_message(ReadingSeen(BUSY))
-        await shows(pilot, "92.4 %")
-        app.workers.cancel_all()
-        await pilot.press("i")
+        app = await _explaining(pilot)
         await shows(pilot, "the last 30 s, n = 5")
         later = replace(BUSY, window_s=24.0, prefix_cache=replace(BUSY.prefix_cache, hit_rate=0.123))
         app.dashboard.post_message(ReadingSeen(later))
@@ -245,11 +254,7 @@ async def test_from_any_page_one_key_leads_to_any_other_and_esc_back() -> None:
 @sizes
 async def test_i_explains_the_figure_under_the_pointer(size: tuple[int, int]) -> None:
     async with House(FakeServer(READY)).app().run_test(size=size) as pilot:
-        app = await settled(pilot)
-        app.dashboard.post_message(ReadingSeen(BUSY))
-        await shows(pilot, "92.4 %")
-        app.workers.cancel_all()
-        await pilot.press("i")
+        app = await _explaining(pilot)
         await shows(pilot, "prefix hit rate", "off is not 0 %", "cached / (cached + computed)", "the last 30 s, n = 5")
         await pilot.press("right")
         await shows(pilot, "prefix hit rate, lifetime", "since the server became ready")
