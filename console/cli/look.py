@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from console.cli.house import House
@@ -24,6 +23,7 @@ from console.notices import Look, Notice, once
 from console.server.chain import Link, chain
 from console.server.facts import StartupFacts
 from console.server.foreign import foreign_status
+from console.server.lives import unix
 from console.server.run_lock import run_is_live
 from console.server.status import ServerStatus, State
 
@@ -136,10 +136,7 @@ def look(
 
 def _started(house: House) -> float | None:
     record = house.server.record()
-    try:
-        return datetime.fromisoformat(record.started).timestamp() if record else None
-    except ValueError:
-        return None
+    return unix(record.started) or None if record else None
 
 
 def _chain(house: House, page: Counters | None, cards: GpuReport | None, *, foreign: bool) -> tuple[Link, ...]:

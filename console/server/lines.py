@@ -11,13 +11,14 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from console import units
+
 LINE_LIMIT = 16_000
 """Characters of one line that are looked at: the engine's configuration is about 4,000, a prompt dump is endless."""
 
 EVIDENCE_LIMIT = 400
 """Characters of one line that are shown as evidence."""
 
-_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _CARRIER = re.compile(
     r"(?:[A-Za-z0-9_.-]+\s*\|\s)"  # docker compose: `vllm-1  | `
     r"|(?:\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)\s)"  # docker logs -t
@@ -71,7 +72,7 @@ def split(lines: Iterable[str]) -> Iterator[str]:
 
 def parse(line: str) -> LogLine:
     """One line (already split) into its parts; never fails."""
-    rest = _COLOUR.sub("", line[:LINE_LIMIT]) if "\x1b" in line else line[:LINE_LIMIT]
+    rest = units.uncoloured(line[:LINE_LIMIT]) if "\x1b" in line else line[:LINE_LIMIT]
     if carrier := _CARRIER.match(rest):
         rest = rest[carrier.end() :]
     rest, process = _take_processes(rest, None)
@@ -100,7 +101,7 @@ def mask(text: str) -> str:
 
 def evidence(line: str, around: str = "") -> str:
     """A line as it may be shown: bounded, one line, no keys, no prompts; cut so that `around` stays in it."""
-    text = mask(_COLOUR.sub("", line[:LINE_LIMIT])).strip()
+    text = mask(units.uncoloured(line[:LINE_LIMIT])).strip()
     if folded := _FOLD.search(text):
         text = text[: folded.start()] + folded.group().split("prompt")[0] + "… (folded: it holds prompts)"
     if len(text) <= EVIDENCE_LIMIT:

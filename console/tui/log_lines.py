@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from console import units
 from console.server.log import is_background
 from console.server.status import ServerStatus, State
 from console.tui.widgets.lines import Line
 
-_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _PREFIX = re.compile(
     r"(?:\([A-Za-z][^()]*\) )*(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL)"
     r"(?::\s+|\s+(?:\d{4}-)?\d\d-\d\d (?P<time>\d\d:\d\d:\d\d)(?:[.,]\d+)?\s+(?:\[[^\]]*\]\s+)?)"
@@ -33,7 +33,7 @@ def fold(lines: Iterable[str], *, of_run: bool = False) -> Iterator[str]:
     """
     held: str | None = None
     for raw in lines:
-        for piece in _COLOURS.sub("", raw).split("\r"):
+        for piece in units.uncoloured(raw).split("\r"):
             text = piece.rstrip()
             if not text or is_background(text, of_run=of_run):
                 continue

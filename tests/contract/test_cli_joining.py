@@ -7,16 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.test_server_verbs import House
+from tests.contract.test_server_verbs import House, lived_in
 
 
 @pytest.fixture
 def house(tmp_path: Path, own_folders: Path) -> Iterator[House]:
-    found = House(tmp_path, own_folders / "state")
-    yield found
-    left = found.console.processes()
-    found.console.end()
-    assert left == [], f"left running: {left}"
+    with lived_in(tmp_path, own_folders / "state") as found:
+        yield found
 
 
 @pytest.mark.parametrize("changes", [(), ("--set", "max-num-seqs=3")])

@@ -11,6 +11,7 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +44,20 @@ class House:
         return name
 
 
-@pytest.fixture
-def house(tmp_path: Path, own_folders: Path) -> Iterator[House]:
-    found = House(tmp_path, own_folders / "state")
+@contextmanager
+def lived_in(folder: Path, state: Path) -> Iterator[House]:
+    """A house that nothing may be left running in."""
+    found = House(folder, state)
     yield found
     left = found.console.processes()
     found.console.end()
     assert left == [], f"left running: {left}"
+
+
+@pytest.fixture
+def house(tmp_path: Path, own_folders: Path) -> Iterator[House]:
+    with lived_in(tmp_path, own_folders / "state") as found:
+        yield found
 
 
 def ask(url: str, tokens: int) -> Any:
