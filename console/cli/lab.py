@@ -171,15 +171,19 @@ def _computed_block(preset: Preset) -> int | None:
     return memory.block_tokens if memory else None
 
 
-def plan_one_key_run(house: House, kind: str, preset: Preset) -> Plan:
-    """The plan behind one key of the console: that of the verb; in a demo short, so that it ends while one looks."""
+def plan_one_key_run(house: House, kind: str, preset: Preset, rounds: int | None = None) -> Plan:
+    """The plan behind one key of the console: that of the verb; in a demo short, so that it ends while one looks.
+
+    Args:
+        rounds: how many; by default what the size wants, in a demo two.
+    """
     from console.lab.plan import make_plan
 
     if not house.demo:
-        return make_plan(kind, preset, known=known(house, preset))
+        return make_plan(kind, preset, rounds=rounds, known=known(house, preset))
     second = "interference" if kind == "chunk" else "decode"
     workloads = ("agent", second)
-    return make_plan(kind, preset, size="small", rounds=2, workloads=workloads, known=known(house, preset))
+    return make_plan(kind, preset, size="small", rounds=rounds or 2, workloads=workloads, known=known(house, preset))
 
 
 def plan_lines(plan: Plan) -> list[str]:

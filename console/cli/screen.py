@@ -68,10 +68,10 @@ def services(
     def open_gpus() -> GpuSource:
         return house.gpus(house.server.endpoint() if house.demo else None)
 
-    def plan_run(kind: str, preset: Preset) -> Plan:
+    def plan_run(kind: str, preset: Preset, rounds: int | None) -> Plan:
         from console.cli.lab import plan_one_key_run
 
-        return plan_one_key_run(house, kind, preset)
+        return plan_one_key_run(house, kind, preset, rounds)
 
     def start_run(plan: Plan) -> str:
         from console.lab.launch import launch

@@ -6,18 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from console.errors import ConsoleError
-from console.tui import run_lines
 from console.tui.commands import by_name
-from console.tui.pollers import in_thread
 from console.tui.screens.modal import INTERRUPT, Question, Trouble
 
 if TYPE_CHECKING:
-    from console.lab.plan import Plan
-    from console.presets import Preset
     from console.tui.app import ConsoleApp
-
-_RUNS = {"mtp": "MTP on and off", "chunk": "chunk budgets", "aa": "the same setting twice: the noise floor"}
 
 
 class Intents:
@@ -106,39 +99,22 @@ class Intents:
 
     def do_mtp(self) -> None:
         """MTP off and on."""
-        self._plan("mtp")
+        self._plan_selected("mtp")
 
     def do_chunk(self) -> None:
         """Chunk budgets."""
-        self._plan("chunk")
+        self._plan_selected("chunk")
 
     def do_aa(self) -> None:
         """The noise floor."""
-        self._plan("aa")
+        self._plan_selected("aa")
 
-    def _plan(self, kind: str) -> None:
+    def _plan_selected(self, kind: str) -> None:
         entry = self._app.dashboard.lower.selected
         if entry and entry.preset:
-            self._app.run_worker(
-                self._plan_and_ask(kind, entry.preset), group="plan", exclusive=True, exit_on_error=False
-            )
+            from console.tui.comparing import plan
 
-    async def _plan_and_ask(self, kind: str, preset: Preset) -> None:
-        try:
-            plan = await in_thread(partial(self._app.services.plan_run, kind, preset))
-        except ConsoleError as error:
-            self._app.push_screen(Trouble(f"no {kind} run", error))
-            return
-        job = partial(self._app.actions.run, plan)
-        begin = partial(self._app.act, f"starting the {kind} run", job, raising="run")
-        self._ask(f"Compare {_RUNS[kind]}?", self._what_a_run_does(plan), "start the run", begin)
-
-    def _what_a_run_does(self, plan: Plan) -> list[str]:
-        now, lines = self._app.situation, run_lines.plan_text(plan)
-        if now.alive:
-            name = now.status.preset or "The server"
-            lines.append(f"{name} will be stopped meanwhile ({now.interrupts}) and started again afterwards.")
-        return [*lines, "The run goes on without this console; x stops it."]
+            plan(self._app, kind, entry.preset)
 
     def do_adopt(self) -> None:
         """Write the winner as a preset."""

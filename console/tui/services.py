@@ -34,8 +34,9 @@ class Services:
     catalog: Callable[[], Catalog]
     """Presets as they would run here: stand-ins in a demo."""
     open_gpus: Callable[[], GpuSource]
-    plan_run: Callable[[str, Preset], Plan]
-    """The plan of an A/B run of a kind (`mtp`, `chunk`, …) on a preset, shown before anything starts."""
+    plan_run: Callable[[str, Preset, int | None], Plan]
+    """The plan of an A/B run of a kind (`mtp`, `chunk`, …) on a preset, of so many rounds (`None`: the usual), shown
+    before anything starts."""
     start_run: Callable[[Plan], str]
     """Spawn the run that was shown, although requests may be in flight; its id. Raises ConsoleError."""
     stop_run: Callable[[], None]

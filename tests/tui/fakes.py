@@ -162,9 +162,10 @@ class FakeGpus:
 LAB = {"mtp": {"speculative-config": {"method": "mtp", "num_speculative_tokens": 2}}, "chunk": [2048, 4096]}
 
 
-def plan_of(kind: str, preset: Preset) -> Plan:
+def plan_of(kind: str, preset: Preset, rounds: int | None = None) -> Plan:
     """A small plan of a run of that kind."""
-    return make_plan(kind, replace(preset, args={"max-model-len": 8192}, lab=LAB), rounds=2, size="small", seed=1)
+    ready = replace(preset, args={"max-model-len": 8192}, lab=LAB)
+    return make_plan(kind, ready, rounds=rounds or 2, size="small", seed=1)
 
 
 @dataclass
@@ -180,7 +181,7 @@ class House:
     calls: list[str] = field(default_factory=list)
     plans: list[Plan] = field(default_factory=list)
     """The plans of the runs that were started."""
-    plan_run: Callable[[str, Preset], Plan] = plan_of
+    plan_run: Callable[[str, Preset, int | None], Plan] = plan_of
     config: Config = field(default_factory=Config)
 
     def inspect(self, preset: Preset) -> Inspection:

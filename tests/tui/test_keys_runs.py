@@ -12,7 +12,7 @@ from console.errors import BusyError, ConsoleError
 from console.lab.view import read_run
 from console.tui.messages import RunSeen
 from console.tui.screens.pager import Pager
-from tests.tui.fakes import PRESETS, READY, FakeServer, House, plan_of, settled, shows, until
+from tests.tui.fakes import PRESETS, READY, FakeServer, House, plan_of, screen_text, settled, shows, until
 from tests.unit.lab_runs import whole_run
 
 FIRST, SECOND, THIRD = (preset.name for preset in PRESETS)
@@ -47,6 +47,20 @@ async def test_the_question_tells_the_plan_and_what_is_started_is_what_was_shown
         await pilot.press("y")
         await until(pilot, lambda: house.plans != [])
         assert house.plans[0] is plan
+
+
+async def test_a_run_too_short_to_adopt_from_can_be_made_longer_before_it_starts() -> None:
+    house = House()
+    async with house.app().run_test() as pilot:
+        await settled(pilot)
+        await pilot.press("m")
+        await shows(pilot, "2 rounds, 4 starts of the server", "3 rounds, enough to adopt")
+        await pilot.press("3")
+        await shows(pilot, "3 rounds, 6 starts of the server", "y start the run")
+        assert "enough to adopt" not in screen_text(pilot.app)
+        await pilot.press("y")
+        await until(pilot, lambda: house.plans != [])
+        assert house.plans[0].rounds == 3
 
 
 async def test_a_plan_that_cannot_be_made_says_why() -> None:
