@@ -167,4 +167,4 @@ def _reading_lines(now: Reading, life: Reading | None) -> list[str]:
 
 
 def _latency(value: Distribution) -> str:
-    return f"{units.seconds(value.mean)} (n={value.n})"
+    return f"{units.seconds(value.mean)} (n={value.n})" if value.n else units.NA

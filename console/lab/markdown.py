@@ -7,7 +7,7 @@ from typing import Any
 
 from console import units
 from console.lab.measures import MEASURES, said
-from console.lab.words import CHANGE, ONE_ROUND, PARTING, explained, meaning, run_word
+from console.lab.words import CHANGE, ONE_ROUND, PARTING, explained, meaning, probe_title, run_word
 
 Report = Mapping[str, Any]
 _BOOT_HEAD = (
@@ -183,7 +183,12 @@ def _speculation(report: Report) -> list[str]:
 
 def _probes(report: Report) -> list[str]:
     rows = [
-        [arm, probe, f"{tally['passed']} of {tally['of']}" if tally["of"] else units.NA, tally["note"] or ""]
+        [
+            arm,
+            probe_title(probe),
+            f"{tally['passed']} of {tally['of']}" if tally["of"] else units.NA,
+            tally["note"] or "",
+        ]
         for arm, tallies in report["probes"].items()
         for probe, tally in tallies.items()
     ]

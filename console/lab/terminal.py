@@ -9,7 +9,7 @@ from textwrap import wrap
 from console import units
 from console.lab.markdown import Report, interval, value, word_of
 from console.lab.measures import said
-from console.lab.words import CHANGE, PARTING, explained, lacks, meaning
+from console.lab.words import CHANGE, PARTING, explained, lacks, meaning, probe_title
 
 WIDTH = 100
 _NAME = 36
@@ -114,7 +114,7 @@ def _function(report: Report) -> Iterator[str]:
     if not names:
         return
     yield ""
-    rows = [[name, *(_tally(report["probes"][arm].get(name)) for arm in arms)] for name in names]
+    rows = [[probe_title(name), *(_tally(report["probes"][arm].get(name)) for arm in arms)] for name in names]
     yield from _table(["probe", *arms], rows)
 
 

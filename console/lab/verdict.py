@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from console import units
 from console.lab.sequential import FIRST_LOOK, SMALLEST
+from console.lab.words import probe_title
 
 LEAST_ROUNDS = FIRST_LOOK
 """Fewer rounds than this advise nothing, neither a change nor to keep: a measure's word is found from two on. A crash
@@ -275,7 +276,9 @@ def _faults(base: ArmState, arm: ArmState) -> list[str]:
     for name, (passed, asked) in (arm.probes or {}).items():
         there, of = (base.probes or {}).get(name, (0, 0))
         if asked and of and passed * of < there * asked and name not in INFORMATION:
-            faults.append(f"{name} holds in {passed} of {asked} on {arm.name}, in {there} of {of} on {base.name}")
+            faults.append(
+                f"{probe_title(name)} holds in {passed} of {asked} on {arm.name}, in {there} of {of} on {base.name}"
+            )
     return faults
 
 

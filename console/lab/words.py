@@ -49,6 +49,22 @@ MEASURE: Mapping[str, str] = MappingProxyType(
 )
 """A comparison's word → what it means."""
 
+_PROBES: Mapping[str, str] = MappingProxyType(
+    {
+        "tool_call": "tool call",
+        "json_schema": "JSON by schema",
+        "prefix_cache": "prefix cache",
+        "long_context": "recall at length",
+        "sampling": "sampling settings",
+        "sampling_extra": "min_p, logit_bias",
+    }
+)
+
+
+def probe_title(name: str) -> str:
+    """A probe's name in journals and reports → what people read."""
+    return _PROBES.get(name, name)
+
 
 _EQUAL_ARMS = "too few rounds for a noise floor: two are the least, three are better; there is nothing to choose"
 

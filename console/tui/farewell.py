@@ -42,7 +42,7 @@ def crash_report(paths: Paths, error: Exception | None) -> list[str]:
     what = f"{type(error).__name__}: {error}" if error else "the reason is not known"
     try:
         paths.make()
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.writelines(traceback.format_exception(error) if error else [])
         kept = f"server and runs are not touched; report {path}, then start it again"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from console.presets.overrides import differing_keys
+from console.presets.secrecy import covered
 from console.tui.stories import labelled, wrapped
 from console.tui.widgets.lines import Line, line
 
@@ -68,7 +69,7 @@ def _value(preset: Preset, key: str, secrets: frozenset[str]) -> str:
     elif kind == "server" and name:
         value = preset.to_json()["server"].get(name)
     else:
-        value = preset.args.get(key, preset.to_json().get(key))
+        value = covered(preset.args).get(key, preset.to_json().get(key))
     if value is None:
         return "not set"
     text = value if isinstance(value, str) else json.dumps(value)

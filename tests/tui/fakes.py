@@ -187,10 +187,11 @@ class House:
     def inspect(self, preset: Preset) -> Inspection:
         """Some findings on a preset that differs in what runs."""
         finding = Finding("mtp-align", Weight.LOOK, "speculative-config", "the first repeat misses", "a block", "wait")
-        runs = replace(PRESETS[0], args={"max-num-seqs": 2, "max-model-len": 8192}, env={"VLLM_API_KEY": "hunter22"})
+        args = {"max-num-seqs": 2, "max-model-len": 8192, "api-key": "hunter11"}
+        runs = replace(PRESETS[0], args=args, env={"VLLM_API_KEY": "hunter22"})
         changed = replace(
             preset,
-            args={"max-num-seqs": 4, "max-model-len": 8192},
+            args={**args, "max-num-seqs": 4, "api-key": "hunter44"},
             env={"VLLM_API_KEY": "hunter33"},
             secrets=frozenset({"VLLM_API_KEY"}),
         )

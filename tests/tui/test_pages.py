@@ -315,6 +315,7 @@ async def test_d_shows_the_preset_in_full(size: tuple[int, int]) -> None:
             pilot, "the same with MTP", "max-num-seqs: 2 → 4", "▲     speculative-config: the first repeat"
         )
         assert "env.VLLM_API_KEY: (secret) → (secret)" in text
+        assert "api-key: " in text
         assert "hunter" not in text
         assert "max-model-len" not in text
         assert {len(row) for row in text.split("\n")} == {size[0]}

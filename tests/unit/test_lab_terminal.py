@@ -139,7 +139,7 @@ def test_a_probe_that_was_not_asked_is_no_silent_zero() -> None:
     made.end()
     report = _report(made)
     assert f"n/a ({NO_MEMORY})" in render(report)
-    assert f"| long_context | n/a | {NO_MEMORY} |" in page_of(report)
+    assert f"| recall at length | n/a | {NO_MEMORY} |" in page_of(report)
     assert "0 of 0" not in render(report) + page_of(report)
 
 

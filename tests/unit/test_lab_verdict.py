@@ -62,7 +62,7 @@ def test_a_trade_says_from_where_on_it_pays() -> None:
     [
         (replace(ON, acceptance=(0.8, 0.1)), "acceptance fell from 80% to 10%"),
         (replace(ON, acceptance=(0.0, 0.0)), "not one draft was accepted"),
-        (replace(ON, probes={"tool_call": (6, 8)}), "tool_call holds in 6 of 8 on on, in 8 of 8 on off"),
+        (replace(ON, probes={"tool_call": (6, 8)}), "tool call holds in 6 of 8 on on, in 8 of 8 on off"),
     ],
 )
 def test_speed_alone_is_not_enough(arm: ArmState, words: str) -> None:
