@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import fmean
 
 from console import __version__
-from tests.bench.document import commit, hand_in, listed
+from tests.bench.document import commit, hand_in, listed, refused
 from tests.bench.process_trials import through_processes
 from tests.bench.trials import (
     JUDGED,
@@ -209,6 +209,8 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--out", type=Path, help="write the document there instead of to stdout")
     args = parser.parse_args()
+    if refused():
+        return 2
     begun, report = time.monotonic(), Report(args.experiments)
     for title, noise in SETTINGS:
         print(f"{title}: {args.experiments} experiments", file=sys.stderr)

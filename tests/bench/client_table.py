@@ -27,7 +27,7 @@ from typing import Any
 
 from console import __version__
 from tests.bench.client_cases import CASES, Case, log_of, ms, problems, serving, told
-from tests.bench.document import commit, hand_in, listed
+from tests.bench.document import commit, hand_in, listed, refused
 from tests.engine.install import Engine, engine
 
 Json = dict[str, Any]
@@ -234,6 +234,8 @@ def main() -> int:
     parser.add_argument("--no-bench", action="store_true", help="without vllm bench serve")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
+    if refused():
+        return 2
     place = engine()
     table = Table(place if place.ready and not args.no_bench else None)
     top = head(args, table.place)

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from tests.console_process import home_of_the_command
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -15,6 +17,14 @@ def commit() -> str:
     words = ["git", "describe", "--always", "--dirty"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     return done.stdout.strip() or "unknown"
+
+
+def refused() -> bool:
+    """Whether a table would name one checkout and measure another; then that is said on stderr."""
+    if (home := home_of_the_command()) == ROOT:
+        return False
+    print(f"this environment runs the console of {home}, the table would name the commit of {ROOT}", file=sys.stderr)
+    return True
 
 
 def listed(texts: Sequence[str], otherwise: str) -> list[str]:

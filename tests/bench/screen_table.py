@@ -24,7 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from console import __version__, units
-from tests.bench.document import commit, hand_in
+from tests.bench.document import commit, hand_in, refused
 from tests.bench.screen_ground import CONSOLE, Served, flood, load, server
 from tests.bench.screen_meter import CASES, RIVALS, Measured, measured, row, table_head
 from tests.tui.terminal import Terminal, terminal
@@ -117,6 +117,8 @@ def main() -> int:
     parser.add_argument("--rivals", metavar="FOLDER", help="look for rivals here, beside PATH")
     parser.add_argument("--out", type=Path, help="write the document there instead of to stdout")
     args = parser.parse_args()
+    if refused():
+        return 2
     args.case, args.command = CASES, None
     folder = tempfile.mkdtemp(prefix="screen-table-")
     os.environ |= {f"XDG_{kind}_HOME": f"{folder}/{kind}" for kind in ("STATE", "CONFIG", "CACHE")}

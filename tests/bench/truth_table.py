@@ -21,7 +21,7 @@ from console import __version__, units
 from console.endpoint import Endpoint, free_port
 from console.metrics.feed import WINDOW_S, Feed
 from console.metrics.reading import Distribution, Reading
-from tests.bench.document import ROOT, commit
+from tests.bench.document import ROOT, commit, refused
 from tests.console_process import Console, write_preset
 from tests.engine import truth
 from tests.engine.conftest import _PRESET
@@ -286,6 +286,8 @@ def document(found: dict[str, list[Row]], vllm: str) -> str:
 
 def main() -> int:
     """Measure, write the page, say what is off."""
+    if refused():
+        return 2
     with tempfile.TemporaryDirectory(prefix="qwen-console-truth-") as folder:
         found = measure(Path(folder))
     DOC.parent.mkdir(exist_ok=True)

@@ -55,7 +55,7 @@ def test_a_row_that_breaks_off_is_told_and_the_others_go_on(tmp_path: Path) -> N
 def test_a_table_tells_of_the_checkout_that_it_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert home_of_the_command() == ROOT
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tests.engine.fault_table.ROOT", Path("/elsewhere"))
+        patch.setattr("tests.bench.document.ROOT", Path("/elsewhere"))
         assert main(["pid-reused"]) == 2
     assert "the table would name the commit of /elsewhere" in capsys.readouterr().err
 

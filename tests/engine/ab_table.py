@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from console import __version__, units
-from tests.bench.document import commit, hand_in, listed
+from tests.bench.document import commit, hand_in, listed, refused
 from tests.engine.ab_shows import (
     Agreement,
     Json,
@@ -173,6 +173,8 @@ def main() -> int:
     wanted = args.only.split(",")
     if unknown := set(wanted) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}; parts: {', '.join(PARTS)}")
+    if refused():
+        return 2
     place, begun, document = engine(), time.monotonic(), Document()
     if not place.ready:
         print("the engine is not installed: python -m tests.engine.install", file=sys.stderr)

@@ -16,8 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from console import __version__, units
-from tests.bench.document import ROOT, commit
-from tests.console_process import home_of_the_command
+from tests.bench.document import ROOT, commit, refused
 from tests.engine.fault_bench import GOES_ON, NOTHING, Bench, Outcome, Row
 from tests.engine.fault_rows import ROWS, can_mount
 from tests.engine.install import VERSION, engine
@@ -114,10 +113,7 @@ def main(names: list[str]) -> int:
     if unknown := set(names) - {row.id for row in ROWS}:
         print(f"no such row: {', '.join(sorted(unknown))}; --list names them", file=sys.stderr)
         return 2
-    if (home := home_of_the_command()) != ROOT:
-        print(
-            f"this environment runs the console of {home}, the table would name the commit of {ROOT}", file=sys.stderr
-        )
+    if refused():
         return 2
     skipped = {name: why for name, why in impossible().items() if not names or name in names}
     rows = [row for row in ROWS if (not names or row.id in names) and row.id not in skipped]
