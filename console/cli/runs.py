@@ -132,9 +132,7 @@ def _stop(house: House, args: argparse.Namespace) -> int:
 
 def _adopt(house: House, args: argparse.Namespace) -> int:
     from console.lab.adopt import adopt, caution
-    from console.lab.control import find_run
     from console.lab.difference import difference
-    from console.lab.view import read_run
 
     if len(args.rest) != 2:
         raise UsageError("`ab adopt` takes a run and an arm", "", "`qwen-console ab adopt ID ARM`")
@@ -142,10 +140,7 @@ def _adopt(house: House, args: argparse.Namespace) -> int:
     if (why := caution(house.paths, run_id, arm)) and not _meant(why, sure=args.yes):
         say("nothing was written")
         return Exit.FAILED
-    base = read_run(find_run(house.paths, run_id)).preset
-    if base not in house.catalog().presets:
-        why = "what is adopted extends it, and its file is gone or cannot be used"
-        raise ConsoleError(f"there is no preset {base} any more", why, "put its file back, then adopt the arm")
+    base = measured_preset(house, run_id)
     path = adopt(house.paths, run_id, arm)
     presets = house.catalog().presets
     before, after = presets.get(base), presets.get(path.stem)
@@ -155,6 +150,23 @@ def _adopt(house: House, args: argparse.Namespace) -> int:
     say(f"written; start it with `qwen-console up {path.stem}`")
     offer(str(path))
     return Exit.OK
+
+
+def measured_preset(house: House, run_id: str) -> str:
+    """The preset that a run measured, which an adopted arm extends.
+
+    Raises:
+        NothingError: no such run.
+        ConsoleError: the preset is not to be had any more.
+    """
+    from console.lab.control import find_run
+    from console.lab.view import read_run
+
+    base = read_run(find_run(house.paths, run_id)).preset
+    if base not in house.catalog().presets:
+        why = "what is adopted extends it, and its file is gone or cannot be used"
+        raise ConsoleError(f"there is no preset {base} any more", why, "put its file back, then adopt the arm")
+    return base
 
 
 def _meant(why: str, *, sure: bool) -> bool:

@@ -85,8 +85,10 @@ def services(
         stop(house.paths)
 
     def draft(run_id: str, arm: str) -> Draft:
+        from console.cli.runs import measured_preset
         from console.lab.adopt import draft as look
 
+        measured_preset(house, run_id)
         return look(house.paths, run_id, arm)
 
     def adopt(run_id: str, arm: str) -> Path:

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
+from console.cli.house import House
 from console.cli.main import main
-from console.errors import UsageError
+from console.cli.screen import services
+from console.errors import ConsoleError, UsageError
 from console.lab.adopt import adopt, caution
+from console.paths import Paths
 from console.presets import Preset
 from tests.unit.lab_runs import MTP, Made, Speed, drafts, make_run, whole_run
 
@@ -169,3 +172,9 @@ def test_of_an_arm_with_nothing_to_write_only_that_is_said(
     error = capsys.readouterr().err
     assert "the arm off is the preset small as it is" in error
     assert "advise" not in error
+
+
+def test_an_arm_whose_preset_is_gone_is_not_offered_on_the_screen_either() -> None:
+    made = whole_run()
+    with pytest.raises(ConsoleError, match=f"there is no preset {made.plan.base.name} any more"):
+        services(House(Paths.from_env())).draft(made.folder.name, "on")

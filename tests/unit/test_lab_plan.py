@@ -254,6 +254,7 @@ def test_one_key_plans_as_the_verb_does_but_small_in_a_demo(demo: bool, amount: 
     plan = plan_one_key_run(house, "mtp", house.preset(None))
     assert (plan.size, plan.rounds) == amount
     assert plan.workloads == (("agent", "decode") if demo else WORKLOADS)
+    assert plan_one_key_run(house, "mtp", house.preset(None), 4).rounds == 4
     assert make_plan("mtp", _preset(), size="small").rounds == 3
 
 
