@@ -84,7 +84,8 @@ class Counters:
     refused: int | None = None
     """Requests that were sent to be worked on (POST) and answered with HTTP 4xx by the web server."""
     shape: Mapping[str, int] = field(default_factory=dict)
-    """How many series each figure sums; two pages compare only where these agree."""
+    """Which series each figure sums, as a number that tells them apart, 0 for none; two pages compare only where
+    these agree."""
     parts: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """Figure and engine → what this engine alone counted; empty where a single one reports."""
 
@@ -129,12 +130,13 @@ def read(samples: Samples, at: float) -> Counters:
 
 
 def _shape(samples: Samples) -> Mapping[str, int]:
-    """How many series stand behind each figure."""
-    width = {key: _width(samples, names) for key, names in COUNTERS.items()}
-    width |= {key: _width(samples, tuple(f"{name}_count" for name in names)) for key, names in HISTOGRAMS.items()}
-    split = len(samples.get(BY_SOURCE)) + width["prompt_cached"]
-    width |= {"cached_tokens": split, "computed_tokens": split, "spec_accepted_per_pos": len(samples.get(PER_POSITION))}
-    return MappingProxyType(width)
+    """Which series stand behind each figure."""
+    shape = {key: _identity(samples, names) for key, names in COUNTERS.items()}
+    shape |= {key: _identity(samples, tuple(f"{name}_count" for name in names)) for key, names in HISTOGRAMS.items()}
+    split = _identity(samples, (BY_SOURCE,)) ^ shape["prompt_cached"]
+    shape |= {"cached_tokens": split, "computed_tokens": split}
+    shape["spec_accepted_per_pos"] = _identity(samples, (PER_POSITION,))
+    return MappingProxyType(shape)
 
 
 def _parts(samples: Samples) -> Mapping[tuple[str, str], float]:
@@ -185,8 +187,11 @@ def _mean_fraction(samples: Samples, names: tuple[str, ...], engines: frozenset[
     return sum(values) / len(values)
 
 
-def _width(samples: Samples, names: tuple[str, ...]) -> int:
-    return len(samples.get(samples.first(names) or ""))
+def _identity(samples: Samples, names: tuple[str, ...]) -> int:
+    """The same number for the same series of the first of `names`: another model or engine is another series."""
+    name = samples.first(names)
+    labels = frozenset(frozenset(sample.labels.items()) for sample in samples.get(name or ""))
+    return hash((name, labels)) if labels else 0
 
 
 def _histogram(samples: Samples, names: tuple[str, ...], engines: frozenset[str]) -> Histogram | None:

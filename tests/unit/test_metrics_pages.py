@@ -11,7 +11,7 @@ import pytest
 
 from console.metrics import window
 from console.metrics.exposition import LIMIT_CHARS, MetricsError, parse
-from console.metrics.span import distribution, restarted
+from console.metrics.span import Span, distribution, restarted
 from console.metrics.vllm import Histogram
 from tests.unit.metrics_pages import add_engine, counters, drop, page, with_value
 
@@ -95,6 +95,28 @@ def test_another_number_of_engines_is_no_rise() -> None:
         0,
         None,
     )
+
+
+@pytest.mark.parametrize(
+    ("label", "other"), [('model_name="tiny"', 'model_name="large"'), ('engine="0"', 'engine="1"')]
+)
+def test_as_many_series_of_another_model_or_engine_are_no_rise(label: str, other: str) -> None:
+    old = counters(without_identity(page("mtp", 0)), 0.0)
+    new = counters(without_identity(page("mtp", 1)).replace(label, other), 30.0)
+    got = window.reading(old, new)
+    assert (got.generation_tokens_per_s, got.prefix_cache.cached_tokens, got.ttft_s.n) == (None, None, 0)
+    assert got.mtp is None or got.mtp.per_position is None
+    assert window.last_requests(old, new, 30.0) is None
+
+
+def test_more_draft_positions_of_fewer_engines_are_no_rise() -> None:
+    def positions(*series: tuple[int, int]) -> str:
+        name = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
+        rows = "".join(f'{name}{{engine="{e}",model_name="tiny",position="{p}"}} 5.0\n' for e, p in series)
+        return without_identity(drop(page("mtp", 1), "spec_decode_num_accepted_tokens_per_pos")) + rows
+
+    old, new = counters(positions((0, 0), (0, 1), (1, 0), (1, 1))), counters(positions((0, 0), (0, 1), (0, 2), (0, 3)))
+    assert Span(old, new).per_position() is None
 
 
 def test_a_page_cut_off_loses_its_last_series_only() -> None:
@@ -213,7 +235,8 @@ def test_refused_are_requests_to_work_and_not_looks(lines: str, refused: int | N
 def test_other_ways_to_write_the_same_page(change: Callable[[str], str]) -> None:
     odd, plain = counters(change(page("mtp", 1))), counters(page("mtp", 1))
     assert change(page("mtp", 1)) != page("mtp", 1)
-    assert odd == plain
+    # Another label is another series; what it says is the same.
+    assert replace(odd, shape=plain.shape) == plain
 
 
 @pytest.mark.parametrize("line", ["vllm:num_requests_running 1 2 3", "vllm:num_requests_running 1 x"])
