@@ -15,12 +15,15 @@ from console.lab.history import Floor
 from console.lab.journal import Event, read_events
 from console.lab.judge import judge
 from console.lab.own_arm import own_arm
-from console.lab.results import BEGINNINGS, BootResult, Metric, Results, read_results
+from console.lab.results import BEGINNINGS, PLAN_FILE, BootResult, Metric, Results, read_results
 from console.lab.to_know import warnings_of
 from console.lab.verdict import Verdict
 from console.lab.words import run_word
 from console.paths import Paths
 from console.server.run_lock import run_is_live
+
+_TO_LIVE_S = 30.0
+"""So long after its folder a run's process may need to say its first word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +152,20 @@ def run_state(run_dir: Path, events: Sequence[Event]) -> str:
     newest = next((event for event in reversed(events) if event["event"] in (*BEGINNINGS, "run-end")), None)
     if newest is not None and newest["event"] == "run-end":
         return str(newest["state"])
+    if newest is None and _is_young(run_dir):
+        # Its folder is there before its process is.
+        return "running"
     state = run_dir.parents[1]
     live = run_is_live(Paths(state=state, config=state, cache=state))
     return "running" if live == run_dir.name else "interrupted"
+
+
+def _is_young(run_dir: Path) -> bool:
+    try:
+        age = time.time() - (run_dir / PLAN_FILE).stat().st_mtime
+    except OSError:
+        return False
+    return 0 <= age < _TO_LIVE_S
 
 
 def view_of(results: Results, state: str, now: float) -> RunView:

@@ -40,6 +40,8 @@ class Runs:
         if run_id is None:
             seen, self._seen = self._seen, _NO_RUN
             return None if seen == _NO_RUN else RunSeen(None, live=False)
+        if live:
+            self._will_be_news(live)
         folder = self._paths.run(run_id)
         size = size_of(str(folder / "journal.jsonl")) * 2 + (live is not None)
         now = time.monotonic()
@@ -49,7 +51,19 @@ class Runs:
         self._seen = (run_id, size, now)
         from console.lab.view import read_run
 
-        return RunSeen(read_run(folder), live=live is not None, news=live is None and self._is_news(run_id))
+        run = read_run(folder)
+        ended = live is None and run.state != "running"
+        if not ended and live is None:
+            # It is about to begin: look again.
+            self._seen = _NO_RUN
+        return RunSeen(run, live=live is not None, news=ended and self._is_news(run_id))
+
+    def _will_be_news(self, run_id: str) -> None:
+        """A run that goes on after its end was shown ends once more."""
+        kept = self._paths.state / "run-shown"
+        with suppress(OSError, UnicodeDecodeError):
+            if kept.exists() and read_text(kept).strip() == run_id:
+                kept.unlink()
 
     def _is_news(self, run_id: str) -> bool:
         """Whether no console has shown yet that this run has ended; from now on one has."""

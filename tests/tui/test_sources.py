@@ -15,6 +15,7 @@ from console.server.run_lock import hold_run_lock
 from console.server.status import ServerStatus, State
 from console.tui.app import ConsoleApp
 from console.tui.messages import CardsSeen, LogSeen, NoticesSeen, ReadingLost, ReadingSeen, RunSeen
+from console.tui.runs import Runs
 from console.tui.sources import Sources
 from tests.tui.fakes import READY, STARTING, FakeServer, House, screen_text, settled, shows, until
 from tests.unit.lab_runs import make_run, whole_run
@@ -254,6 +255,31 @@ async def test_that_a_run_has_ended_meanwhile_is_told_once(told: bool) -> None:
         assert (made.paths.state / "run-shown").read_text().strip() == made.folder.name
         await pilot.press("v", "v")
         await until(pilot, lambda: "has ended: adopt" not in screen_text(pilot.app))
+
+
+def test_a_run_whose_process_is_still_coming_has_not_ended_and_its_end_is_news_later() -> None:
+    made = whole_run("mtp")
+    runs, journal = Runs(made.paths), made.folder / "journal.jsonl"
+    told = journal.read_bytes()
+    journal.unlink()
+    for _ in range(2):
+        coming = runs.look()
+        assert isinstance(coming, RunSeen)
+        assert coming.run is not None
+        assert (coming.run.state, coming.live, coming.news) == ("running", False, False)
+    with hold_run_lock(made.paths, made.folder.name):
+        journal.write_bytes(told)
+        begun = runs.look()
+        assert isinstance(begun, RunSeen)
+        assert (begun.live, begun.news) == (True, False)
+    ended = runs.look()
+    assert isinstance(ended, RunSeen)
+    assert (ended.live, ended.news) == (False, True)
+    with hold_run_lock(made.paths, made.folder.name):
+        runs.look()
+    again = runs.look()
+    assert isinstance(again, RunSeen)
+    assert again.news, "it was gone on with, and has ended once more"
 
 
 def test_a_log_that_an_idle_server_filled_with_our_own_looks_is_looked_through_for_what_it_says(tmp_path: Path) -> None:
