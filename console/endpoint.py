@@ -18,7 +18,7 @@ from console.timely import Deadline, TimelyBackend
 if TYPE_CHECKING:
     import httpx
 
-Fault = Literal["refused", "timeout", "too-big", "protocol"]
+Fault = Literal["refused", "timeout", "too-big", "protocol", "proxy"]
 _HOST = re.compile(r"[\w.:%-]+", re.ASCII)
 """What a host is written with: a name or an address, IPv6 without its brackets."""
 DEADLINE_S = 2.0
@@ -34,6 +34,7 @@ class EndpointError(ConsoleError):
             "timeout": "the server may be busy or hung; its log and `qwen-console status` tell which",
             "too-big": "check that the address is vLLM's",
             "protocol": "check that the address is vLLM's and speaks plain HTTP",
+            "proxy": "look at HTTP_PROXY, HTTPS_PROXY and ALL_PROXY; NO_PROXY with this host goes past them",
         }
         super().__init__(f"{url} did not answer", why, fixes[kind])
         self.kind = kind
@@ -132,7 +133,11 @@ class Endpoint:
 
                 host = urlsplit(self.url).hostname or ""
                 headers = {"authorization": f"Bearer {self.key}"} if self.key else {}
-                self._client = httpx.Client(base_url=self.url, headers=headers, trust_env=not is_loopback(host))
+                try:
+                    self._client = httpx.Client(base_url=self.url, headers=headers, trust_env=not is_loopback(host))
+                except (ImportError, ValueError, httpx.InvalidURL) as error:
+                    # Of what it is made from only the environment is not ours.
+                    raise EndpointError("proxy", self.url, f"the proxy of this shell cannot be used: {error}") from None
                 self._hold_to_deadlines(self._client)
             return self._client
 

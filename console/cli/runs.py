@@ -97,11 +97,16 @@ def _compare(house: House, args: argparse.Namespace) -> int:
     from console.lab.view import read_run
 
     if args.rest:
-        views = [read_run(find_run(house.paths, run_id)) for run_id in args.rest]
+        folders = dict.fromkeys(find_run(house.paths, run_id) for run_id in args.rest)
+        if len(folders) < len(args.rest):
+            raise UsageError(
+                "one run is named twice", "it agrees with itself", "`qwen-console ab list` names others"
+            )
+        views = [read_run(folder) for folder in folders]
     else:
         every = [view for view in list_runs(house.paths) if view.metrics and args.preset in (None, view.preset)]
         # The newest run, and the earlier ones that asked the same question.
-        same = [view for view in every if (view.kind, view.preset, view.arms) == _question(every[0])]
+        same = [view for view in every if _question(view) == _question(every[0])]
         views = same[:_COMPARED]
     if not views:
         raise NothingError("there is no run to compare", "", "`qwen-console ab list`")
@@ -113,8 +118,8 @@ def _compare(house: House, args: argparse.Namespace) -> int:
     return Exit.OK
 
 
-def _question(view: RunView) -> tuple[str, str, tuple[str, ...]]:
-    return view.kind, view.preset, view.arms
+def _question(view: RunView) -> tuple[str, str, tuple[str, ...], tuple[str, ...]]:
+    return view.kind, view.preset, view.arms, view.changes
 
 
 def _stop(house: House, args: argparse.Namespace) -> int:

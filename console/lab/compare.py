@@ -10,6 +10,7 @@ from console import units
 from console.lab.measures import MEASURES, said
 from console.lab.stats import Comparison
 from console.lab.view import RunView
+from console.presets.overrides import differing_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +86,22 @@ def _differences(views: Sequence[RunView]) -> list[str]:
     facts = {
         "preset": [view.preset for view in views],
         "kind": [view.kind for view in views],
+        "what the arms are": ["; ".join(view.changes) or "equal arms" for view in views],
         "size": [view.size for view in views],
+        "workloads": [", ".join(view.workloads) for view in views],
         "vLLM": [_fact(view, "vllm") for view in views],
         "driver": [_fact(view, "driver") for view in views],
         "simulated": ["simulated" if view.simulated else "measured" for view in views],
     }
-    return [f"{name}: {' · '.join(values)}" for name, values in facts.items() if len(set(values)) > 1]
+    found = [f"{name}: {' · '.join(values)}" for name, values in facts.items() if len(set(values)) > 1]
+    return [*found, *_settings(views)]
+
+
+def _settings(views: Sequence[RunView]) -> list[str]:
+    """Keys that the first arms set otherwise: the preset was changed meanwhile, or `--set` was given."""
+    first, *others = [view.first for view in views]
+    keys = [key for other in others if first and other for key in differing_keys(first, other)]
+    return [f"settings of the first arm: {', '.join(dict.fromkeys(keys))}"] if keys else []
 
 
 def _fact(view: RunView, key: str) -> str:

@@ -20,6 +20,7 @@ from console.lab.to_know import warnings_of
 from console.lab.verdict import Verdict
 from console.lab.words import run_word
 from console.paths import Paths
+from console.presets import Preset
 from console.server.run_lock import run_is_live
 
 _TO_LIVE_S = 30.0
@@ -42,9 +43,12 @@ class RunView:
     differs: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     """What each arm sets otherwise than the first one, from what to what."""
+    first: Preset | None = None
+    """What the first arm runs: the preset with `--set` and the arm's own settings."""
     order: tuple[str, ...] = ()
     rounds: int = 0
     size: str = ""
+    workloads: tuple[str, ...] = ()
     quick: bool = False
     done: int = 0
     """Steps done, of `planned`."""
@@ -187,9 +191,11 @@ def view_of(results: Results, state: str, now: float) -> RunView:
         own_arm=own_arm(plan),
         differs=plan.differs,
         changes=tuple(arm_texts(plan)),
+        first=plan.preset_of(plan.arms[0].name),
         order=plan.order,
         rounds=plan.rounds,
         size=plan.size,
+        workloads=plan.workloads,
         quick=plan.quick,
         done=steps_done(results),
         planned=len(plan.order) * steps_per_boot(results),

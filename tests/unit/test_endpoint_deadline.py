@@ -110,3 +110,14 @@ def test_a_connection_that_was_kept_has_the_next_requests_deadline() -> None:
         endpoint.close()
         thread.join()
         door.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "proxy"), [("ALL_PROXY", "socks5://127.0.0.1:1"), ("HTTP_PROXY", "http://[::1"), ("ALL_PROXY", "zzz://x")]
+)
+def test_a_proxy_that_cannot_be_used_is_a_sentence(name: str, proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, proxy)
+    with pytest.raises(EndpointError, match=r"192\.0\.2\.1") as caught:
+        Endpoint("http://192.0.2.1:8000").get("/metrics")
+    assert caught.value.kind == "proxy"
+    assert "NO_PROXY" in caught.value.fix

@@ -176,3 +176,17 @@ def test_runs_stand_side_by_side() -> None:
     assert "DO NOT OVERLAP" in text
     assert side.to_json()["rows"][0]["cells"]
     assert read_run(second).verdict is not None
+
+
+def test_runs_whose_arms_are_other_things_under_one_name_say_so() -> None:
+    one = whole_run("custom", a={"seed": 1}, b={"seed": 2})
+    changed = replace(BASE, args={**BASE.args, "max-num-seqs": 7})
+    plan = make_plan("custom", changed, size="small", rounds=3, a={"seed": 1}, b={"seed": 1, "block-size": 32})
+    second = one.paths.run("20270101-000000-custom")
+    second.mkdir()
+    write_folder(second, one.paths, plan, None)
+    side = side_by_side([read_run(second), read_run(one.folder)])
+    arms, *_, settings = side.differences
+    assert arms.startswith("what the arms are: a → b: ")
+    assert "block-size: not set → 32" in arms
+    assert settings == "settings of the first arm: max-num-seqs"

@@ -114,3 +114,9 @@ def test_a_beginning_that_several_runs_share_is_named_with_them(
     assert "2026 is ambiguous: 2 runs begin so" in error
     assert all(one in error for one in ids)
     assert "there is no run" not in error
+
+
+def test_a_run_is_not_compared_with_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    run = whole_run().folder.name
+    assert main(["ab", "compare", run, run]) == 2
+    assert "one run is named twice" in capsys.readouterr().err
