@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import re
 from dataclasses import asdict
 
-from console.cli.voice import show, show_json
+from console.cli.voice import say, show, show_json
 from console.errors import Exit, UsageError
 from console.files import describe, open_file
 from console.server.chain import chain
@@ -14,6 +15,8 @@ from console.server.startup import StartupReader
 from console.units import uncoloured
 
 _LIMIT_BYTES = 64_000_000
+_OURS = re.compile(r"vllm|EngineCore|Traceback|CUDA|\b(?:INFO|WARNING|ERROR)\b", re.IGNORECASE)
+"""One of these words stands in every log of vLLM, or of what dies before it."""
 
 
 def diagnose(args: argparse.Namespace) -> int:
@@ -29,6 +32,8 @@ def diagnose(args: argparse.Namespace) -> int:
     reader = StartupReader()
     reader.feed(lines)
     found = find(lines, alive=args.alive, silent_s=args.silent)
+    if text.strip() and not _OURS.search(text):
+        say(f"no line of {args.log} looks like vLLM's: is it the right file?")
     if args.json:
         whole = asdict(found) if found else {"cause": None, "what": None, "why": None, "fix": None, "evidence": []}
         whole["phase"] = found.phase if found and found.phase else reader.phase

@@ -90,7 +90,7 @@ def _boot_text(found: BootHistory) -> list[str]:
     head = f"{span} · {name} · {units.duration(found.covered_s)} · boot {boot.life[:8]}"
     lines = [
         head,
-        f"  {how}" if how != RUNS else "  it runs",
+        f"  {how}" if how != RUNS else "  it runs; the minute under way is not in it",
         f"  {units.count(total.requests)} requests · TTFT {units.seconds(total.ttft_s)} · TPOT "
         f"{units.seconds(total.tpot_s)} · gap {units.seconds(total.itl_s)} · best minute's "
         f"mean {units.per_second(total.generation_tokens_per_s)}",
@@ -101,7 +101,7 @@ def _boot_text(found: BootHistory) -> list[str]:
         lines[-1] += f" · MTP acceptance {units.percent(total.acceptance_rate)}"
     lines += [
         f"  card {card.card}: VRAM peak {units.gib(card.vram_peak_bytes)} · "
-        f"{units.number(card.temp_max_c, 0, ' °C')} at most · best minutes' means: "
+        f"{units.number(card.temp_max_c, 0, ' °C')} at most · best minutes' means, of a few looks each: "
         f"PCIe tx {units.rate(card.pcie_tx_bytes_per_s)} rx {units.rate(card.pcie_rx_bytes_per_s)}, "
         f"{units.number(card.power_w, 0, ' W')}"
         for card in found.cards

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -21,6 +22,9 @@ _TAKES: Mapping[str, tuple[int, frozenset[str]]] = {
 }
 """What acts on runs that were made: how many words it takes, and which options mean something to it."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smh]?)", re.IGNORECASE)
+_SPAN = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[smh](?:[0-9]+[smh])*)?", re.IGNORECASE)
+_WHOLE = re.compile(r"[-+]?[0-9]{1,20}")
 
 
 def add_lab(add: Add) -> None:
@@ -106,10 +110,9 @@ def _listed(text: str) -> str:
 
 
 def _seed(text: str) -> int:
-    value = int(text)
-    if not -(2**63) <= value < 2**63:
-        raise argparse.ArgumentTypeError("a whole number of at most 64 bits")
-    return value
+    if not _WHOLE.fullmatch(text) or not -(2**63) <= int(text) < 2**63:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at most 64 bits")
+    return int(text)
 
 
 def _count(text: str) -> int:
@@ -119,12 +122,10 @@ def _count(text: str) -> int:
 
 
 def span(text: str) -> float:
-    """`90`, `90s`, `45m` or `2h` in seconds."""
-    unit = _UNITS.get(text[-1:].lower())
-    try:
-        value = float(text[:-1] if unit else text) * (unit or 1.0)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no span of time: write it as 45m or 2h") from None
+    """`90`, `90s`, `45m`, `2h` or `2h30m` in seconds."""
+    if not _SPAN.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no span of time: write it as 45m, 2h or 2h30m")
+    value = sum(float(number) * _UNITS.get(unit.lower(), 1.0) for number, unit in _PART.findall(text))
     if not 1 <= value <= 30 * 86400:
         raise argparse.ArgumentTypeError("a time from a second to a month")
     return value

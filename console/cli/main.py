@@ -47,11 +47,11 @@ def _answered(words: list[str]) -> int:
 
 
 def _run(words: list[str]) -> int:
-    if words[:1] == ["sim"]:
+    if words[:1] == ["sim"] or words[:2] == ["--demo", "sim"]:
         # The stand-in takes vllm serve's argv as it is: no parsing of ours may touch it.
         from console.sim import main as sim
 
-        return sim(words[1:])
+        return sim(words[words.index("sim") + 1 :])
     ready_to_speak()
     hints.started_as(sys.argv[0], demo="--demo" in words)
     args = parse(words)

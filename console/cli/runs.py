@@ -99,9 +99,7 @@ def _compare(house: House, args: argparse.Namespace) -> int:
     if args.rest:
         folders = dict.fromkeys(find_run(house.paths, run_id) for run_id in args.rest)
         if len(folders) < len(args.rest):
-            raise UsageError(
-                "one run is named twice", "it agrees with itself", "`qwen-console ab list` names others"
-            )
+            raise UsageError("one run is named twice", "it agrees with itself", "`qwen-console ab list` names others")
         views = [read_run(folder) for folder in folders]
     else:
         every = [view for view in list_runs(house.paths) if view.metrics and args.preset in (None, view.preset)]

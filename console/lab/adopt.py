@@ -49,7 +49,7 @@ def draft(paths: Paths, run_id: str, arm: str) -> Draft:
     results = _results_with(paths, run_id, arm)
     plan = results.plan
     changes = plan.shown({**plan.changes, **plan.arm(arm).overrides})
-    if not changes:
+    if not changes or arm == own_arm(plan):
         raise UsageError(
             f"the arm {arm} is the preset {plan.base.name} as it is", "", "there is nothing to write: use that preset"
         )

@@ -21,7 +21,7 @@ SCHEMA = 1
 WORKLOADS = ("agent", "decode", "interference", "concurrent")
 REPLAY = "replay"
 _START_S, _SIMULATED_START_S = 150.0, 4.0
-BLOCK_UNKNOWN = "no server has told its cache block"
+BLOCK_UNKNOWN = "the cache block is not known before its server runs"
 """How the note begins that is out of date once a server has told."""
 
 

@@ -46,6 +46,10 @@ def _job(path: Path, number: int, line: str) -> Job:
     messages = request.get("messages") if isinstance(request, Mapping) else None
     if not isinstance(messages, list) or not messages or not all(isinstance(part, dict) for part in messages):
         raise _bad(path, number, "it has no `messages`")
+    for name in ("max_tokens", "max_completion_tokens"):
+        limit = request.get(name)
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+            raise _bad(path, number, f"its `{name}` is no number of tokens: {json.dumps(limit)[:40]}")
     rest = {key: value for key, value in request.items() if key not in _OURS}
     return Job("replay", "replay", f"replay/{number}", tuple(messages), None, None, "", recorded=rest)
 

@@ -167,7 +167,8 @@ def _by_speed(
     why = tuple(finding.text for finding in findings)
     first = next((f for f in findings if f.name == primary), None)
     if rounds == 1:
-        return Verdict("undecided", f"one round only suggests, and has no interval: {_moved(first, findings)}", why)
+        bare = "" if any(f.lo is not None for f in findings) else ", and has no interval"
+        return Verdict("undecided", f"one round only suggests{bare}: {_moved(first, findings)}", why)
     better = [f for f in findings if f.verdict == "better" and f.counts]
     worse = [f for f in findings if f.verdict == "worse" and f.counts]
     if worse and better:

@@ -152,17 +152,31 @@ def of_several_tokens(tpot: Histogram | None, answers: Histogram | None) -> Hist
 
 
 def distribution(gained: Histogram | None) -> Distribution:
-    """Mean and quantiles of the samples gained; empty without any."""
-    if gained is None or gained.count < 1:
+    """Mean and quantiles of the samples gained; empty without any, a number alone where they contradict themselves."""
+    if gained is None or gained.count < 1 or gained.count % 1:
         return Distribution()
-    mean = gained.sum / gained.count
-    n = int(gained.count)
+    n, mean = int(gained.count), gained.sum / gained.count
+    if not _possible(gained):
+        return Distribution(n=n)
     if n == 1:
         return Distribution(n=1, mean=mean, p50=mean, p90=mean, p99=mean)
     found = {name: _quantile(gained, q) for name, q in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99))}
     values = {name: value for name, (value, _) in found.items()}
     bounds = {f"{name}_bounds": known for name, (_, known) in found.items()}
     return Distribution(n=n, mean=mean, **values, **bounds)  # type: ignore[arg-type]
+
+
+def _possible(gained: Histogram) -> bool:
+    """Whether samples of these buckets can have this sum."""
+    if not gained.buckets or gained.buckets[-1][1] != gained.count:
+        # Not all of them stand in buckets: nothing is told that the sum could contradict.
+        return True
+    least, most, below, seen = 0.0, 0.0, 0.0, 0.0
+    for bound, count in gained.buckets:
+        if count > seen:
+            least, most = least + below * (count - seen), most + bound * (count - seen)
+        below, seen = bound, count
+    return least * (1 - _TREMBLE) <= gained.sum <= most * (1 + _TREMBLE)
 
 
 def _quantile(gained: Histogram, q: float) -> tuple[float | None, tuple[float, float | None] | None]:

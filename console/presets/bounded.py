@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from typing import Any
 
@@ -12,6 +13,7 @@ DEEPEST = 32
 MOST_VALUES = 10_000
 """What an alias stands for counts each time."""
 LARGEST_WHOLE = 2**63 - 1
+_DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]*|[0-9]*\.[0-9]*)(?:[eE][-+]?[0-9]+)?")
 _MERGE = "tag:yaml.org,2002:merge"
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _ODD = (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
@@ -108,6 +110,9 @@ def _line(error: Exception, text: str) -> int | None:
 def plain(node: yaml.Node, lines: dict[KeyPath, int]) -> Any:
     """Values of nodes: maps, lists, text, numbers, truth and nothing; the line of every key goes into `lines`.
 
+    Numbers are those that everybody reads alike: YAML's own 010 (eight), 1:30 (ninety) and 1_000 are refused. Under
+    `env` a number is text and stays as it is written.
+
     Raises:
         YamlError: a value that cannot be built or that no preset can hold, a key given twice.
     """
@@ -127,7 +132,11 @@ def _plain(loader: yaml.SafeLoader, node: yaml.Node, at: KeyPath, lines: dict[Ke
             result[key] = _plain(loader, value_node, (*at, key), lines)
         return result
     if isinstance(node, yaml.SequenceNode):
-        return [_plain(loader, item, at, lines) for item in node.value]
+        found = [_plain(loader, item, at, lines) for item in node.value]
+        if None in found:
+            line = node.value[found.index(None)].start_mark.line + 1
+            raise YamlError("an empty value in a list", "take it out, or quote the word", line=line, key=at)
+        return found
     return _scalar(loader, node, at)
 
 
@@ -154,16 +163,29 @@ def _scalar(loader: yaml.SafeLoader, node: yaml.Node, at: KeyPath) -> Any:
     if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
         why = f"a number out of all proportion, beyond {LARGEST_WHOLE}"
         raise YamlError(why, "write a smaller one", line=line, key=at)
-    if not isinstance(value, str | int | float | None):
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _number(value, str(node.value), at, line)
+    if not isinstance(value, str | bool | None):
         raise YamlError(f"a value of a kind no preset holds ({type(value).__name__})", "quote it", line=line, key=at)
     return value
 
 
-def value_of(text: str) -> Any:
-    """The value that a short text stands for, as after `--set k=`.
+def _number(value: float, text: str, at: KeyPath, line: int) -> Any:
+    if at[:1] == ("env",):
+        return text
+    if not math.isfinite(value):
+        raise YamlError(f"{text} is no number that can be passed on", "write a finite one", line=line, key=at)
+    if not _DECIMAL.fullmatch(text):
+        why = f"YAML reads {text} as {value}, which is hardly what is meant"
+        raise YamlError(why, f"write {value}, or '{text}' in quotes for the text", line=line, key=at)
+    return value
+
+
+def value_of(text: str, at: KeyPath = ()) -> Any:
+    """The value that a short text stands for, as after `--set k=`, and where it would stand in a file.
 
     Raises:
         YamlError: it stands for none.
     """
     node = compose(text)
-    return None if node is None else plain(node, {})
+    return None if node is None else _plain(yaml.SafeLoader(""), node, at, {})

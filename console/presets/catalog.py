@@ -18,6 +18,8 @@ from console.presets.source import Document, PresetError, expand, nearest, read,
 ANY_MODEL = "QWEN_CONSOLE_SIM_ANY_MODEL"
 """Tells the stand-in that a model's folder need not be there."""
 _SUFFIXES = (".yaml", ".yml")
+_GENERATIONS = 32
+"""Of presets that extend one another; every one of them is read for each that extends it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,9 @@ def _ancestry(path: Path, files: Mapping[str, Path]) -> list[Document]:
             fix = f"did you mean `{near}`?" if near else "name a preset of the searched folders"
             raise document.error(("extends",), f"there is no preset {parent!r}", fix)
         path = files[parent]
+        if len(chain) >= _GENERATIONS:
+            why = f"it extends {_GENERATIONS} files and more, one through the other"
+            raise document.error(("extends",), why, "extend a preset that is nearer to the base")
         if path in seen:
             raise document.error(("extends",), f"{parent!r} leads back here", "a preset cannot extend itself")
 

@@ -32,7 +32,7 @@ def parse_assignments(words: Sequence[str]) -> dict[str, Value]:
         if not equals or not key:
             raise UsageError(f"{word!r} is no assignment", "", "write it as key=value, for example max-num-seqs=4")
         try:
-            value = value_of(text)
+            value = value_of(text, tuple(key.strip().split(".", 1)))
         except YamlError as error:
             fix = error.fix if error.ours else "quote it; maps as '{a: 1}'"
             raise UsageError(f"the value of {key} cannot be read", error.why, fix) from None

@@ -33,6 +33,9 @@ _OWNED = {
 _NEAR = 0.8
 _LONGEST_S = 366 * 86_400.0
 _PORT = re.compile(r"[0-9]{1,5}")
+_TAKEN = frozenset({"list", "show", "compare", "resume", "stop", "adopt", "recover", "aa", "custom", "replay"})
+"""What `ab` does beside experiments: a key of that name under `lab:` could never be run."""
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BUDGET = re.compile(r"\d{1,3}(?:\.\d+)?x|[1-9]\d{1,6}")
 
 
@@ -63,8 +66,8 @@ def flag_problem(name: str) -> tuple[str, str] | None:
 
 def env_problem(name: str, value: Any) -> tuple[str, str] | None:
     """Why the environment cannot have such a variable (why, fix), or `None`."""
-    if not name or "=" in name:
-        return f"{name!r} is no name of a variable", "a name is not empty and holds no `=`"
+    if not _VARIABLE.fullmatch(name):
+        return f"{name!r} is no name of a variable", "a name has letters, digits and `_`, and begins with no digit"
     if isinstance(value, dict | list):
         return "a variable of the environment is a plain value", "quote it as a string"
     return None
@@ -120,6 +123,8 @@ def _lab(document: Document, key: str, value: Any) -> PresetError | None:
     """What is wrong with what a run varies: `chunk` is a list of budgets, anything else a map of what `--set` takes."""
     if value is None:
         return None
+    if key in _TAKEN:
+        return document.error(("lab", key), f"`ab {key}` is a verb of its own", "give the experiment another name")
     if key == "chunk":
         if isinstance(value, list) and all(_BUDGET.fullmatch(str(one).strip()) for one in value):
             return None

@@ -101,9 +101,11 @@ def stop_before(server: Server, preset: Preset, say: Callable[[str], None]) -> S
     Raises:
         SwitchStuck: something of it stays.
     """
-    if server.status(probe=False).state in (State.STOPPED, State.FAILED, State.FOREIGN) and not server.leftovers():
+    now = server.status(probe=False)
+    if now.state in (State.STOPPED, State.FAILED, State.FOREIGN) and not server.leftovers():
         return None
-    report = server.stop(on_event=say, coming=preset, reason=f"switch to {preset.name}")
+    reason = "restart" if now.preset == preset.name else f"switch to {preset.name}"
+    report = server.stop(on_event=say, coming=preset, reason=reason)
     if report.left:
         raise SwitchStuck(report)
     return report

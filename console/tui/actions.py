@@ -94,7 +94,7 @@ class Actions:
     def stop(self) -> str | None:
         """Stop the server whole; what stays behind is told with its reason."""
         self._say("stopping the server")
-        return _left(self._services.server.stop(on_event=self._say))
+        return _left(self._services.server.stop(on_event=self._say, reason="the console"))
 
     def break_off(self) -> str | None:
         """Stop a start, wherever it stands: before its process is there, too."""
@@ -106,7 +106,7 @@ class Actions:
             # Read before the attempt: what it finds nothing of may be about to come.
             coming = self._raising > 0
             with suppress(NothingError):
-                report = self._services.server.stop(on_event=self._say)
+                report = self._services.server.stop(on_event=self._say, reason="the console")
             if not coming or time.monotonic() > end:
                 return _left(report) if report else None
             time.sleep(_LOOK_EVERY_S)

@@ -53,7 +53,7 @@ def _boot(found: BootHistory, width: int) -> Iterator[Line]:
     yield from wrapped(
         f"{units.count(total.requests)} requests · {units.count(total.generation_tokens)} tokens generated · "
         f"prompt tokens {units.count(total.cached_tokens)} cached, {units.count(total.computed_tokens)} computed · "
-        f"preempted {units.count(total.preemptions)} · KV up to {units.percent(total.kv_used_max)} · "
+        f"preempted {units.count(total.preemptions)} · KV seen up to {units.percent(total.kv_used_max)} · "
         f"vLLM {boot.version or units.NA}",
         width,
         "dim",
@@ -63,9 +63,10 @@ def _boot(found: BootHistory, width: int) -> Iterator[Line]:
             cells = min(_CELLS, max(8, width - _LABEL - 14))
             yield ((f"{label:<{_LABEL}}", "dim"), (f"{whole:>12}  ", ""), (spark(values, cells), "good"))
     for card in found.cards:
+        rates = f"TX {units.rate(card.pcie_tx_bytes_per_s)} RX {units.rate(card.pcie_rx_bytes_per_s)}"
         text = (
             f"VRAM peak {units.gib(card.vram_peak_bytes)} · {units.number(card.temp_max_c, 0, ' °C')} · PCIe, best "
-            f"minutes' means: TX {units.rate(card.pcie_tx_bytes_per_s)} RX {units.rate(card.pcie_rx_bytes_per_s)}"
+            f"minutes' means, of a few looks each: {rates}"
         )
         for i, row in enumerate(wrapped(text, width - _LABEL)):
             yield ((f"{'' if i else f'card {card.card}':<{_LABEL}}", "dim"), *row)

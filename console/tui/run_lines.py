@@ -265,8 +265,9 @@ def _meanings(run: RunView) -> list[str]:
 
 
 def winner(run: RunView) -> str | None:
-    """The arm that the verdict advises to adopt."""
-    return run.verdict.arm if run.state == "done" and run.verdict else None
+    """The arm that the verdict advises to adopt; none where the preset runs it already."""
+    arm = run.verdict.arm if run.state == "done" and run.verdict else None
+    return None if arm == run.own_arm else arm
 
 
 def _recomputed(run: RunView, width: int) -> list[Line]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,12 @@ from console.cli.main import main
 from console.cli.screen import services
 from console.errors import ConsoleError, UsageError
 from console.lab.adopt import adopt, caution
+from console.lab.own_arm import own_arm
+from console.lab.view import read_run
 from console.paths import Paths
 from console.presets import Preset
-from tests.unit.lab_runs import MTP, Made, Speed, drafts, make_run, whole_run
+from console.tui.run_lines import winner
+from tests.unit.lab_runs import BASE, MTP, Made, Speed, drafts, make_run, whole_run
 
 
 def _description(path: Path) -> str:
@@ -178,3 +182,16 @@ def test_an_arm_whose_preset_is_gone_is_not_offered_on_the_screen_either() -> No
     made = whole_run()
     with pytest.raises(ConsoleError, match=f"there is no preset {made.plan.base.name} any more"):
         services(House(Paths.from_env())).draft(made.folder.name, "on")
+
+
+def test_an_arm_that_the_preset_runs_already_is_not_written_nor_offered() -> None:
+    base = replace(BASE, args={**BASE.args, "max-num-seqs": 2})
+    made = whole_run("custom", base, a={"max-num-seqs": 1}, b={"max-num-seqs": 2})
+    assert own_arm(made.plan) == "b"
+    with pytest.raises(UsageError, match=r"the arm b is the preset .* as it is"):
+        adopt(made.paths, made.folder.name, "b")
+    run = read_run(made.folder)
+    assert run.verdict is not None
+    advised = replace(run, verdict=replace(run.verdict, overall="adopt", arm="b"))
+    assert winner(advised) is None
+    assert winner(replace(advised, own_arm=None)) == "b"

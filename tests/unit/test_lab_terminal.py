@@ -97,7 +97,7 @@ def test_equal_arms_end_in_a_noise_floor_and_a_cut_run_in_its_state() -> None:
 
 def test_a_cache_block_that_a_server_told_is_no_longer_unknown() -> None:
     made = make_run(rounds=1, known=Known())
-    assert any("no server has told" in note for note in made.plan.notes)
+    assert any("is not known before" in note for note in made.plan.notes)
     made.boot(made.plan.boots()[0], Speed(), env={"block_tokens": 1600})
     assert not any("no server has told" in text for text in to_json(made.folder)["warnings"])
     made.boot(made.plan.boots()[1], Speed(), env={"block_tokens": 256})

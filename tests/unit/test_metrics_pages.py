@@ -278,11 +278,20 @@ def test_the_block_floor() -> None:
 def histogram(**counts: float) -> Histogram:
     """A histogram by its upper bounds in ms, given the samples in each bucket; `inf` is the last one."""
     bounds = [(math.inf if name == "inf" else float(name[1:]) / 1000, count) for name, count in counts.items()]
-    total, buckets = 0.0, []
+    total, below, whole, buckets = 0.0, 0.0, 0.0, []
     for bound, count in bounds:
         total += count
+        whole += count * (below + min(bound, 2 * below + 0.01)) / 2
+        below = bound
         buckets.append((bound, total))
-    return Histogram(tuple(buckets), total, 1.0)
+    return Histogram(tuple(buckets), total, whole)
+
+
+@pytest.mark.parametrize(("count", "total"), [(10.0, 4000.0), (10.0, 0.2), (1.5, 1.0)])
+def test_sums_that_samples_of_these_buckets_cannot_have_are_no_mean(count: float, total: float) -> None:
+    garbled = distribution(Histogram(((0.1, 0.0), (0.25, count), (math.inf, count)), count, total))
+    assert (garbled.mean, garbled.p50, garbled.p50_bounds) == (None, None, None)
+    assert distribution(Histogram(((0.1, 0.0), (0.25, 10.0), (math.inf, 10.0)), 10.0, 2.0)).mean == 0.2
 
 
 def test_a_quantile_only_where_its_bucket_is_narrow() -> None:

@@ -50,6 +50,13 @@ _TEXTS = {
     "key": ('model: m\n"a\\e[31m": 1\n', "control character"),
     "key that is a map": ("model: m\n? {a: b}\n: 1\n", "a key is a word"),
     "quotes": ('model: m\ncommand: "vllm \'serve"\n', ":2: command"),
+    "octal": ("model: m\nargs: {max-num-seqs: 010}\n", ":2: args.max-num-seqs"),
+    "base 60": ("model: m\nargs: {max-num-seqs: 1:30}\n", ":2: args.max-num-seqs"),
+    "underscores": ("model: m\nserver: {port: 1_000}\n", ":2: server.port"),
+    "no finite number": ("model: m\nargs: {compilation-config: {c: .nan}}\n", ":2: args.compilation-config.c"),
+    "nothing in a list": ('model: m\nargs: {allowed-origins: ["*", null]}\n', ":2: args.allowed-origins"),
+    "env name for the shell": ('model: m\nenv: {"$(id)": 1}\n', ":2: env.$(id)"),
+    "a verb's name": ("model: m\nlab: {show: {max-num-seqs: 4}}\n", ":2: lab.show"),
     "empty number": ('model: !!float ""\n', ":1: model"),
     "no moment": ("model: !!timestamp x\n", ":1: model"),
     "no truth": ("model: !!bool x\n", ":1: model"),
@@ -161,3 +168,22 @@ def test_the_folder_of_nobody_is_a_note(monkeypatch: pytest.MonkeyPatch, capsys:
     assert main(["presets"]) == 0
     assert "there is no folder ~nobodyxx/presets" in capsys.readouterr().err
     assert main(["show", "tiny-cpu"]) == 0
+
+
+def test_what_stands_under_env_is_text_as_it_is_written(tmp_path: Path) -> None:
+    write_preset(tmp_path, "p", "model: m\nenv: {A: 010, B: 1:30, C: 0x1F, D: 1.10, E: 1_000, F: true}\n")
+    env = load_catalog([tmp_path]).get("p").env
+    assert [env[name] for name in "ABCDEF"] == ["010", "1:30", "0x1F", "1.10", "1_000", "1"]
+    assert parse_assignments(["env.A=010"]) == {"env.A": "010"}
+    with pytest.raises(UsageError, match="YAML reads 010 as 8"):
+        parse_assignments(["max-num-seqs=010"])
+
+
+def test_a_line_of_ancestors_has_an_end(tmp_path: Path) -> None:
+    write_preset(tmp_path, "c0", "model: m\n")
+    for i in range(1, 40):
+        write_preset(tmp_path, f"c{i}", f"extends: c{i - 1}\n")
+    catalog = load_catalog([tmp_path])
+    assert set(catalog.presets) == {f"c{i}" for i in range(32)}
+    with pytest.raises(UsageError, match="extends 32 files and more"):
+        catalog.get("c39")
