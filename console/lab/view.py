@@ -55,6 +55,8 @@ class RunView:
     planned: int = 1
     step: str = ""
     """What happens now: `round 1/2 · on · decode 3/6`."""
+    arm: str | None = None
+    """The arm whose boot is under way; `None` between two."""
     elapsed_s: float | None = None
     eta_s: float | None = None
     """Seconds to the end of the last boot; `None` once it has ended."""
@@ -200,6 +202,7 @@ def view_of(results: Results, state: str, now: float) -> RunView:
         done=steps_done(results),
         planned=len(plan.order) * steps_per_boot(results),
         step="" if ended else _step(results),
+        arm=None if ended else _arm(results),
         elapsed_s=None if begun is None else max(0.0, until - begun),
         eta_s=ahead.left_s if ahead else None,
         part=ahead.part if ahead else None,
@@ -235,3 +238,9 @@ def _step(results: Results) -> str:
     if step is None or step.get("n") is None:
         return str(step["text"]) if step else where
     return f"{where} · {step['text']}" if step["n"] == boot["n"] else where
+
+
+def _arm(results: Results) -> str | None:
+    boots = ("boot-start", "boot-end", "boot-skipped", *BEGINNINGS)
+    newest = next((event for event in reversed(results.events) if event["event"] in boots), None)
+    return str(newest["arm"]) if newest and newest["event"] == "boot-start" else None

@@ -143,7 +143,7 @@ class Actions:
         return None
 
     def go_back(self, preset: Preset) -> str | None:
-        """Start what was ready last."""
+        """Start what was ready before."""
         return self.switch(preset)
 
     def restart(self, name: str) -> str | None:

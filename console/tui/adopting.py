@@ -6,14 +6,26 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from console.errors import ConsoleError
+from console.tui import run_lines
 from console.tui.pollers import in_thread
 from console.tui.screens.modal import Question, Trouble
 
 if TYPE_CHECKING:
+    from console.lab.view import RunView
     from console.tui.app import ConsoleApp
 
 
-async def adopt_and_ask(app: ConsoleApp, run_id: str, arm: str) -> None:
+def adopt(app: ConsoleApp, run: RunView | None) -> None:
+    """Adopt what the run advises; where it advises nothing, say how an arm is written all the same."""
+    if run is None or run.state == "running":
+        app.tell("no run that has ended")
+    elif arm := run_lines.winner(run):
+        app.run_worker(_adopt_and_ask(app, run.id, arm), group="plan", exclusive=True, exit_on_error=False)
+    else:
+        app.push_screen(Trouble("nothing to adopt", run_lines.no_advice(run)))
+
+
+async def _adopt_and_ask(app: ConsoleApp, run_id: str, arm: str) -> None:
     """Show what would be written, and write it after a yes; what is there already is said in a line."""
     try:
         draft = await in_thread(partial(app.services.draft, run_id, arm))

@@ -8,17 +8,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
-from textual.app import App
 from textual.screen import Screen
 
 from console import hints, units
-from console.errors import ConsoleError
 from console.server.status import ServerStatus, State
 from console.tui import ringing, run_lines
 from console.tui.actions import Actions
-from console.tui.commands import COMMANDS, Bindings, Command, bindings_everywhere, keymap
+from console.tui.commands import COMMANDS, Bindings, Command, bindings_everywhere, keymap, ways_out
 from console.tui.driver import ThriftyDriver
 from console.tui.farewell import crash_report
+from console.tui.in_order import InOrder
 from console.tui.intents import Intents
 from console.tui.jobs import Job, Jobs
 from console.tui.leaving import Leaving
@@ -36,6 +35,7 @@ from console.tui.messages import (
     StatusSeen,
 )
 from console.tui.palette import ConsoleCommands
+from console.tui.pollers import in_a_line
 from console.tui.rhythm import Rhythm
 from console.tui.screens.dashboard import Dashboard
 from console.tui.silences import refused
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 _TOAST_S = 8.0
 
 
-class ConsoleApp(App[int]):
+class ConsoleApp(InOrder):
     """The console on a terminal. It owns nothing: server and runs go on when it leaves, however it leaves."""
 
     CSS_PATH = "console.tcss"
@@ -62,7 +62,7 @@ class ConsoleApp(App[int]):
 
     def __init__(self, services: Services) -> None:
         # Said before Textual chooses its filters: under NO_COLOR it would else paint black on black.
-        super().__init__(ansi_color=True, driver_class=ThriftyDriver)
+        super().__init__(ansi_color=True, driver_class=ThriftyDriver, at_once=ways_out(services.config.keys))
         self.services = services
         self.animation_level = "none"
         for theme in THEMES:
@@ -90,6 +90,12 @@ class ConsoleApp(App[int]):
     def simulated(self) -> bool:
         """Whether figures on the screen come from the stand-in engine."""
         return self.dashboard.simulated
+
+    @property
+    def awaited(self) -> str:
+        """What there is to choose from, and the question to which the last key leads."""
+        asking = any(worker.group == "plan" and not worker.is_finished for worker in self.workers)
+        return self.situation.unknown or ("the question" if asking else "")
 
     @property
     def rings(self) -> Rings:
@@ -143,11 +149,7 @@ class ConsoleApp(App[int]):
         self.screen.refresh(layout=True)
 
     def _poll_failed(self, source: str, error: BaseException) -> None:
-        if isinstance(error, ConsoleError):
-            text = f"{error.what} ({error.why})" if error.why else error.what
-        else:
-            text = f"{type(error).__name__}: {error}"
-        self.dashboard.post_message(PollFailed(source, text))
+        self.dashboard.post_message(PollFailed(source, in_a_line(error)))
 
     # --- commands
 
@@ -205,8 +207,8 @@ class ConsoleApp(App[int]):
     def know(self, **changes: object) -> None:
         """Learn something: the footer follows."""
         entry = self.dashboard.lower.selected
-        changes |= {"selected": entry.name if entry else None, "broken": bool(entry and entry.error)}
-        changes |= {"hidden": self.dashboard.lower.hidden}
+        changes |= {"selected": entry.name if entry else None, "hidden": self.dashboard.lower.hidden}
+        changes |= {"broken": bool(entry and entry.error), "lacking": bool(entry and entry.lacking)}
         before, self.situation = self.situation, replace(self.situation, **changes)  # type: ignore[arg-type]
         if before != self.situation:
             self.dashboard.tell_situation(self.situation)
@@ -245,7 +247,7 @@ class ConsoleApp(App[int]):
 
     @on(CatalogSeen)
     def _learn_presets(self) -> None:
-        self.know()
+        self.know(listed=True)
 
     @on(RunSeen)
     def _learn_run(self, event: RunSeen) -> None:
@@ -255,7 +257,8 @@ class ConsoleApp(App[int]):
             self.ring(f"the A/B run of {event.run.preset} has ended")
         if event.run and event.news:
             self._telling.tell(run_lines.news(event.run), LONG_S, page=False)
-        self.know(run=event.run.id if event.run and event.live else None, winner=winner)
+        unadvised = event.run is not None and not (event.live or winner)
+        self.know(run=event.run.id if event.run and event.live else None, winner=winner, unadvised=unadvised)
         self._tell_front()
 
     @on(NoticesSeen)

@@ -80,7 +80,7 @@ COMMANDS: tuple[Command, ...] = (
         ("b",),
         "b",
         "go back",
-        "after a failure: start the preset that was ready last (asks)",
+        "start the preset that was ready before this one (asks)",
         _SERVER,
         guard=guards.can_go_back,
     ),
@@ -222,6 +222,11 @@ def keymap(keys: KeyMap) -> dict[str, str]:
     return {name: ",".join(words) for name, words in keys.items()}
 
 
+def ways_out(keys: KeyMap) -> list[str]:
+    """Keys that leave the console, for good or for a while."""
+    return [key for name in ("quit", "ask_quit", "suspend") for key in keys.get(name) or by_name(name).keys]
+
+
 def bindings() -> Bindings:
     """One Textual binding a command, for the dashboard."""
     return [_binding(command, command.keys) for command in COMMANDS]
@@ -255,7 +260,7 @@ def footer(now: Situation, keys: KeyMap) -> Iterator[tuple[str, str, bool, int]]
         if command.footer and command.guard(now) is None:
             word = command.footer
             if command.name == "start" and not now.run:
-                word = "what is wrong" if now.broken else "switch" if now.alive else word
+                word = "what is wrong" if now.broken or now.lacking else "switch" if now.alive else word
             if command.name == "stop" and now.run:
                 word = "stop run"
             if command.name == "next_view":

@@ -1,4 +1,4 @@
-"""Textual's driver for a Unix terminal, with less on the line."""
+"""Textual's driver for a Unix terminal, with less on the line, and no key lost on a slow one."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import termios
 import tty
 from contextlib import suppress
 
+from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
 
 from console.tui.ascii_signs import plain
+from console.tui.keystrokes import Keystrokes
 from console.tui.wire import Wire
 
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
@@ -45,6 +47,12 @@ class ThriftyDriver(LinuxDriver):
             super().write(_BEGIN)
         if needed:
             super().write(needed)
+
+    def run_input_thread(self) -> None:
+        """Read keys from now on."""
+        # Textual's own takes its parser from there, and offers no other way to give it one.
+        linux_driver.XTermParser = Keystrokes  # type: ignore[attr-defined]
+        super().run_input_thread()
 
     def _sigcont_application(self, *_: object) -> None:
         """Go on. Whoever was held by SIGSTOP, or is only told to go on, never left application mode.

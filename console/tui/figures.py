@@ -9,6 +9,7 @@ from console import units
 from console.gpu.sample import GpuReport, GpuSample
 from console.metrics.reading import Distribution, LastRequests, Mtp, PrefixCache, Reading
 from console.server.status import ServerStatus, State
+from console.tui.shortened import middle
 
 SYMBOLS = {
     State.STOPPED: "○",
@@ -30,6 +31,8 @@ _LATENCIES = {"t": "ttft_s", "q": "queue_s", "g": "itl_s", "o": "tpot_s", "e": "
 _LASTS = 3
 _GIB = 1024**3
 _HOT_C = 85
+_ARM = " · arm "
+_LEAST_NAME = 9
 _FULL = 0.98
 
 
@@ -55,13 +58,24 @@ def elapsed(seconds: float) -> str:
     return f"{int(seconds)} s" if seconds < 60 else units.duration(seconds)
 
 
-def header(status: ServerStatus, *, simulated: bool, watched: str | None = None) -> Iterator[Shown]:
+def header(
+    status: ServerStatus, *, simulated: bool, watched: str | None = None, arm: str | None = None, room: int = 0
+) -> Iterator[Shown]:
     """The line on top: preset, state as symbol and word, where it answers, and whether all of it is simulated.
 
     Of a server that is not ours there is no preset: its address stands there.
+
+    Args:
+        status: the server.
+        simulated: whether any figure on the screen is.
+        watched: the address of a server elsewhere.
+        arm: which arm of an A/B run the server is; `None` where it is the preset itself.
+        room: cells for the preset and its arm.
     """
     address = watched or (status.url if status.state is State.FOREIGN else None)
     name = address.partition("://")[2] if address else status.preset
+    if name and arm:
+        name = f"{middle(name, max(_LEAST_NAME, room - len(arm) - len(_ARM)))}{_ARM}{arm}"
     yield Shown("preset", name or "no server", "strong" if name else "dim")
     if watched and status.state is State.STOPPED:
         # Before the first look there is no address in the status, and nothing has failed yet.

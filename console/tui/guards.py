@@ -73,9 +73,8 @@ def can_go_back(now: Situation) -> str | None:
     """Start what worked before."""
     if (refused := _can_bring_up(now)) or now.back:
         return refused
-    if now.status.state is State.FAILED:
-        return "nothing to go back to: no other preset was ready before; r tries it again"
-    return "nothing to go back to: nothing has failed"
+    again = "; r tries it again" if now.status.state is State.FAILED else ""
+    return f"nothing to go back to: no other preset was ready before{again}"
 
 
 def can_run(now: Situation) -> str | None:
@@ -103,5 +102,5 @@ def can_probe(now: Situation) -> str | None:
 
 
 def can_adopt(now: Situation) -> str | None:
-    """Write the winner."""
-    return None if now.winner else "no finished run advises to adopt an arm"
+    """Write the winner, or say how an arm that is none is written."""
+    return None if now.winner or now.unadvised else "no finished run advises to adopt an arm"

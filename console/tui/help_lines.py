@@ -19,6 +19,7 @@ PAGE_KEYS = (
     ("< >", "the preset or the run before, the next one"),
 )
 SIGNS = (
+    ("presets", (("✖", "its file is broken"), ("▲", "a variable it needs is not set"))),
     ("a start", (("✓", "done"), ("▸", "under way"), ("·", "to come"))),
     ("boots", (("✓", "counts"), ("✖", "does not count"), ("▸", "under way"), ("·", "to come"))),
     (

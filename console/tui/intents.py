@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING
 
 from console.tui.commands import by_name
 from console.tui.screens.modal import INTERRUPT, Question, Trouble
+from console.tui.starting import if_whole
 
 if TYPE_CHECKING:
+    from console.presets import Preset
     from console.tui.app import ConsoleApp
+
+
+_AROUND = len(" ▸ wrote ") + 1
+"""Cells of a row that a path shares with what is said of it."""
 
 
 class Intents:
@@ -27,8 +33,11 @@ class Intents:
         if entry.preset is None:
             if entry.error:
                 self._app.push_screen(Trouble(entry.name, entry.error))
-            return
-        preset, now = entry.preset, self._app.situation
+        else:
+            if_whole(self._app, entry.preset, partial(self._start_or_ask, entry.preset))
+
+    def _start_or_ask(self, preset: Preset) -> None:
+        now = self._app.situation
         if not now.alive:
             self._raise("starting", preset.name, partial(self._app.actions.start, preset))
         else:
@@ -80,13 +89,16 @@ class Intents:
         self._app.push_screen(Question(f"Stop {name}?", [f"{now.interrupts.capitalize()}."], answers), answered)
 
     def do_back(self) -> None:
-        """What was ready last, again."""
-        if back := self._app.situation.back:
-            job = partial(self._app.actions.go_back, back)
-            text = [f"{back.name} will be started: it was ready last.", "No server runs now: nothing is stopped."]
-            self._ask(
-                f"Go back to {back.name}?", text, "start it", partial(self._raise, "going back to", back.name, job)
-            )
+        """What was ready before, again."""
+        now = self._app.situation
+        if back := now.back:
+            job = partial(self._raise, "going back to", back.name, partial(self._app.actions.go_back, back))
+            stops = f"{now.status.preset or 'The server'} will be stopped: {now.interrupts}."
+            text = [
+                f"{back.name} will be started, as it was when it was ready before.",
+                stops if now.alive else "No server runs now: nothing is stopped.",
+            ]
+            self._ask(f"Go back to {back.name}?", text, "switch" if now.alive else "start it", job)
 
     def do_restart(self) -> None:
         """Stop the running preset and start it again."""
@@ -118,11 +130,9 @@ class Intents:
 
     def do_adopt(self) -> None:
         """Write the winner as a preset."""
-        if self._app.situation.winner:
-            from console.tui.adopting import adopt_and_ask
+        from console.tui.adopting import adopt
 
-            what = adopt_and_ask(self._app, *self._app.situation.winner)
-            self._app.run_worker(what, group="plan", exclusive=True, exit_on_error=False)
+        adopt(self._app, self._app.dashboard.lower.run)
 
     def do_probe(self) -> None:
         """One prompt three times."""
@@ -162,6 +172,7 @@ class Intents:
 
     def do_write(self) -> None:
         """Text and figures into a file."""
+        from console.tui import shortened
         from console.tui.keeping import write_screen
 
         try:
@@ -169,7 +180,7 @@ class Intents:
         except OSError as error:
             self._app.tell(f"not written: {error.strerror or error}")
         else:
-            self._app.tell(f"wrote {path}")
+            self._app.tell(f"wrote {shortened.path(path, self._app.size.width - _AROUND)}")
 
     def do_copy(self) -> None:
         """The text to the clipboard."""

@@ -31,7 +31,7 @@ class StatusSeen(Seen):
 
     status: ServerStatus
     back: Preset | None = None
-    """After a failure the preset that was ready last, if it is another one."""
+    """The preset that was ready before the one at hand."""
 
 
 @dataclass

@@ -10,7 +10,16 @@ from typing import TypeVar
 
 from textual.message import Message
 
+from console.errors import ConsoleError
+
 T = TypeVar("T")
+
+
+def in_a_line(error: BaseException) -> str:
+    """What went wrong with a look."""
+    if isinstance(error, ConsoleError):
+        return f"{error.what} ({error.why})" if error.why else error.what
+    return f"{type(error).__name__}: {error}"
 
 
 async def in_thread(job: Callable[[], T]) -> T:

@@ -26,6 +26,11 @@ class Entry:
     preset: Preset | None = None
     error: ConsoleError | None = None
 
+    @property
+    def lacking(self) -> str:
+        """The variables that it needs and that are not set."""
+        return ", ".join(dict.fromkeys(one.variable for one in self.preset.unset)) if self.preset else ""
+
 
 def entries(catalog: Catalog) -> list[Entry]:
     """Presets first, in the order they were found, then the broken files."""
@@ -61,14 +66,14 @@ def beyond(count: int, selected: int, height: int) -> str:
 def _row(i: int, entry: Entry, chosen: bool, status: ServerStatus, width: int) -> Line:
     number = str(i + 1) if i < _NUMBERED else " "
     runs = entry.name == status.preset and entry.preset is not None
-    mark = SYMBOLS[status.state] if runs else "✖" if entry.error else " "
+    mark = SYMBOLS[status.state] if runs else "✖" if entry.error else "▲" if entry.lacking else " "
     tone = "chosen" if chosen else "bad" if entry.error else ""
     name = entry.name if len(entry.name) <= width - 5 else entry.name[: width - 6] + "…"
     return (
         ("▸" if chosen else " ", "strong"),
         (f"{number} ", "dim"),
         (f"{name:<{max(0, width - 5)}}", tone),
-        (f" {mark}", "bad" if entry.error else "good"),
+        (f" {mark}", "bad" if entry.error else "warn" if entry.lacking and not runs else "good"),
     )
 
 
@@ -77,6 +82,8 @@ def _about(entry: Entry, width: int) -> list[Line]:
 
     if entry.error is not None:
         return [(), *cut(wrapped(entry.error.what, width - 2, "bad"), 2)]
+    if entry.lacking:
+        return [(), *cut(wrapped(f"not set in this shell: {entry.lacking}", width - 2, "warn"), 2)]
     text = entry.preset.description or entry.preset.model if entry.preset else ""
     return [(), *cut(wrapped(text, width - 2, "dim"), 2)]
 

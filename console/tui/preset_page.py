@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from console.tui.widgets.lines import Line, line
 if TYPE_CHECKING:
     from console.lint import Finding
     from console.presets import Preset
+    from console.presets.model import Unset
 
 _MARKS = {"bad": ("✖", "bad"), "look": ("▲", "warn"), "info": ("·", "dim")}
 _LONGEST = 48
@@ -38,11 +40,20 @@ def preset_page(found: Inspection, width: int) -> list[Line]:
     preset = found.preset
     lines = wrapped(preset.description or preset.model, width, "strong")
     lines += [line(str(preset.path or ""), "dim"), ()]
+    for missing in preset.unset:
+        lines += [*_lacking(missing, width), ()]
     lines += [*_differences(found, width), ()]
     lines += [line("known to go wrong", "title"), *_findings(found, width), ()]
     lines.append(line("plan", "title"))
     lines += [row for text in found.prospect for row in wrapped(text, width)]
     return [*lines, (), line("command", "title"), *(line(text) for text in found.command)]
+
+
+def _lacking(missing: Unset, width: int) -> Iterator[Line]:
+    """Why it cannot start, as the start would say."""
+    yield from labelled("▲", f"it cannot start: {missing.error.what}", width, "warn")
+    yield from labelled("why", missing.error.why, width)
+    yield from labelled("fix", missing.error.fix, width)
 
 
 def _differences(found: Inspection, width: int) -> list[Line]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from console import hints, units
+from console.errors import ConsoleError
 from console.tui.figures import coarse
 from console.tui.interval_lines import interval_lines
 from console.tui.measure_lines import HEAD, glossary, measure_lines
@@ -91,7 +92,7 @@ def run_lines(run: RunView, width: int, *, whole: bool = False) -> list[Line]:
     if whole or not judged:
         return [*_ended(run, width, whole=whole), *judged, *others]
     # A panel is short: the figures that decide are the evidence, the sentence tells what they come to.
-    return [_headline(run), *_below(run), *judged, *wrapped(_text(run), width - 1), *others]
+    return [_headline(run), *_below(run), *judged, *wrapped(_parted(run)[1], width - 1), *others]
 
 
 def fitting(lines: Sequence[Line], height: int) -> Sequence[Line]:
@@ -223,14 +224,19 @@ def _said(run: RunView, width: int) -> list[Line]:
 
 def _headline(run: RunView) -> Line:
     """What it came to in a few words, and what can be done with it."""
-    word, arm = _word(run), winner(run)
-    mark, tone = _WORDS.get(word, _NO_WORD)
+    mark, tone = _WORDS.get(_word(run), _NO_WORD)
+    offer = _offer(arm) if (arm := winner(run)) else ()
+    said = f" {_parted(run)[0]}   "
+    return ((mark, tone), (said, "strong"), *offer, ("v", "strong"), (" all of the run", "dim"))
+
+
+def _parted(run: RunView) -> tuple[str, str]:
+    """The run's sentence: its first words, which stand in the headline, and what comes behind them."""
     said, _, rest = _text(run).partition(": ")
     first = rest.partition(":")[0].partition(";")[0]
-    if said == word and len(first) <= _CLAUSE:
-        said = f"{word}: {first}"
-    offer = _offer(arm) if arm else ()
-    return ((mark, tone), (f" {said}   ", "strong"), *offer, ("v", "strong"), (" all of the run", "dim"))
+    if said == _word(run) and len(first) <= _CLAUSE:
+        return f"{said}: {first}", rest[len(first) :].lstrip(":; ")
+    return said, rest
 
 
 def _below(run: RunView) -> list[Line]:
@@ -268,6 +274,18 @@ def winner(run: RunView) -> str | None:
     """The arm that the verdict advises to adopt; none where the preset runs it already."""
     arm = run.verdict.arm if run.state == "done" and run.verdict else None
     return None if arm == run.own_arm else arm
+
+
+def no_advice(run: RunView) -> ConsoleError:
+    """That no arm is advised, why, and how one is written as a preset all the same."""
+    others = [] if run.kind == "aa" else [arm for arm in run.arms if arm != run.own_arm]
+    which = others[0] if len(others) == 1 else "ARM"
+    fix = f"`qwen-console ab adopt {run.id} {which}` writes an arm all the same" if others else ""
+    if len(others) > 1:
+        fix += f"; ARM is one of {', '.join(others)}"
+    runs = run.verdict.arm if run.verdict and run.verdict.arm == run.own_arm else None
+    what = f"{runs} is what {run.preset} itself runs" if runs else "this run advises to adopt nothing"
+    return ConsoleError(what, _text(run), fix)
 
 
 def _recomputed(run: RunView, width: int) -> list[Line]:

@@ -18,18 +18,24 @@ class Situation:
     status: ServerStatus = field(default_factory=ServerStatus)
     known: bool = False
     """Whether the server has been looked at yet."""
+    listed: bool = False
+    """Whether the presets have been read yet."""
     selected: str | None = None
     """The preset under the cursor."""
     broken: bool = False
     """Its file holds no usable preset."""
+    lacking: bool = False
+    """A variable that it needs is not set."""
     requests: int | None = None
     """Requests that run or wait now; `None` when that cannot be told."""
     run: str | None = None
     """The A/B run that lives."""
     winner: tuple[str, str] | None = None
     """Run and arm that the newest verdict advises to adopt."""
+    unadvised: bool = False
+    """The newest run has ended and advises none."""
     back: Preset | None = None
-    """After a failure the preset that was ready last."""
+    """The preset that was ready before the one at hand."""
     acting: str | None = None
     """What this console is doing to the server right now."""
     raising: Literal["", "server", "run"] = ""
@@ -42,6 +48,12 @@ class Situation:
     """What `tab` would bring into view."""
     watching: bool = False
     """A server elsewhere is watched (`--url`)."""
+
+    @property
+    def unknown(self) -> str:
+        """What has not been looked at yet, of all that a key may be about."""
+        lacking = [] if self.listed else ["the presets"]
+        return " and ".join([*lacking, *([] if self.known else ["the server's state"])])
 
     @property
     def alive(self) -> bool:

@@ -29,6 +29,7 @@ from console.tui.messages import (
 )
 from console.tui.runs import Runs, size_of
 from console.tui.silences import OLD_S
+from console.tui.way_back import WayBack
 
 if TYPE_CHECKING:
     from console.endpoint import Endpoint
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from console.metrics.feed import Feed
     from console.metrics.reading import Reading
     from console.notices import Watcher
-    from console.presets import Preset
     from console.server.chain import Link
     from console.server.facts import StartupFacts
     from console.tui.card_lines import WholeCards
@@ -61,6 +61,7 @@ class Sources:
         self._services = services
         self._status = ServerStatus()
         self._looked = False
+        self._way_back = WayBack()
         self._life_turn = threading.Lock()
         """The view of a server's life reads its log step by step: one reader at a time."""
         self._facts: StartupFacts | None = None
@@ -92,13 +93,8 @@ class Sources:
 
             self._status = foreign_status(watched)
         self._looked = True
-        return StatusSeen(self._status, self._way_back())
-
-    def _way_back(self) -> Preset | None:
-        if self._status.state is not State.FAILED or self._services.watched is not None:
-            return None
-        worked = self._services.server.worked()
-        return worked if worked is not None and worked.name != self._status.preset else None
+        back = self._way_back.look(self._services.server, self._status) if watched is None else None
+        return StatusSeen(self._status, back)
 
     def catalog(self) -> Message:
         """The preset files, read again: they may have been edited meanwhile."""

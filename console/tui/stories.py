@@ -130,7 +130,7 @@ def diagnosis_story(found: Diagnosis, width: int, height: int, *, back: str | No
     what = list(labelled("✖", found.what, width, "bad"))
     why = list(labelled("why", found.why, width, "")) if found.why else []
     fix = list(labelled("fix", found.fix, width, "strong")) if found.fix else []
-    fix += labelled("b", f"goes back to {back}, which was ready last", width) if back else []
+    fix += labelled("b", f"goes back to {back}, which was ready before", width) if back else []
     room = max(1, height - len(what) - len(fix) - 1)
     if len(why) > room:
         why = [*why[: room - 1], (*why[room - 1], (" …", "dim"))]

@@ -57,7 +57,7 @@ async def test_the_help_opens_scrolls_to_its_end_and_closes(size: tuple[int, int
         await pilot.press("?")
         await shows(pilot, "Server" if size[0] == 120 else "start or switch", "suspend")
         await pilot.press("end")
-        await shows(pilot, by_name("ask_quit").help, "◐ starting")
+        await shows(pilot, PAGE_KEYS[0][1], "◐ starting")
         await pilot.press("escape")
         await shows(pilot, "prefix cache")
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from console.lab.view import read_run
 from console.server.status import ServerStatus, State
-from console.tui import ringing
+from console.tui import ringing, shortened
+from console.tui.app import ConsoleApp
 from console.tui.ascii_signs import plain
 from console.tui.config import Config
 from console.tui.keeping import COPIED_BYTES, copy_screen
@@ -111,3 +113,31 @@ def test_ascii_is_as_wide_as_what_it_stands_for() -> None:
     assert plain("─ ● ready │ ▸1 ✓ …") == "- * ready | >1 v ~"
     assert plain("日本") == "????"
     assert plain("plain\x1b[1;1H") == "plain\x1b[1;1H"
+
+
+def test_a_path_is_shortened_where_it_tells_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")
+    name = "20261130T013419.744043Z.txt"
+    there = Path("/home/somebody/.local/state/qwen-console/screens") / name
+    assert shortened.path(there, 80) == f"~/.local/state/qwen-console/screens/{name}"
+    assert shortened.path(there, 50) == f"~/.local/s…ole/screens/{name}"
+    assert shortened.path(Path("/tmp") / name, 80) == f"/tmp/{name}"
+    assert shortened.path(there, 20) == name
+    for width in range(len(name) + 2, 90):
+        assert len(shortened.path(there, width)) <= width
+
+
+@pytest.mark.parametrize("page", ["", "l"])
+async def test_w_names_the_file_whole_at_80_columns(page: str, tmp_path: Path) -> None:
+    deep = tmp_path / "a-folder-of-a-long-name" / "another-one-of-a-long-name" / "state"
+    services = House(FakeServer(READY)).services()
+    app = ConsoleApp(replace(services, paths=replace(services.paths, state=deep)))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        await pilot.press(*page, "w")
+        await until(pilot, lambda: (deep / "screens").is_dir())
+        (file,) = (deep / "screens").iterdir()
+        text = await shows(pilot, "▸ wrote ", f"/{file.name}")
+        (row,) = (row for row in text.split("\n") if "wrote" in row)
+        assert "…" in row
+        assert row.rstrip().endswith(file.name)

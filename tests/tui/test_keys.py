@@ -193,15 +193,39 @@ async def test_after_a_failed_start_b_goes_back_to_what_was_ready_last() -> None
     house = House(FakeServer(FAILED, worked_last=PRESETS[1]))
     async with house.app().run_test() as pilot:
         await settled(pilot)
-        await shows(pilot, f"goes back to {SECOND}, which was ready last")
+        await shows(pilot, f"goes back to {SECOND}, which was ready before")
         await pilot.press("b")
         await shows(pilot, f"Go back to {SECOND}?", "No server runs now: nothing is stopped", "y start it")
         assert house.server.calls == []
+        house.server.worked_last = None
         await pilot.press("y")
         await until(pilot, lambda: house.server.calls == [f"start {SECOND}", "follow"])
         await shows(pilot, "● ready")
         await pilot.press("b")
-        await shows(pilot, "nothing to go back to")
+        await shows(pilot, "nothing to go back to: no other preset was ready before")
+
+
+async def test_b_from_a_server_that_runs_is_a_switch_and_says_what_it_interrupts() -> None:
+    house = House(FakeServer(READY, worked_last=PRESETS[2]))
+    async with house.app().run_test() as pilot:
+        app = await settled(pilot)
+        app.dashboard.post_message(ReadingSeen(BUSY))
+        await until(pilot, lambda: app.situation.requests == 3)
+        await pilot.press("b")
+        await shows(pilot, f"Go back to {THIRD}?", f"{FIRST} will be stopped: 3 requests", "y switch")
+        assert house.server.calls == []
+        await pilot.press("y")
+        await until(pilot, lambda: house.server.calls == ["stop", f"start {THIRD}", "follow"])
+
+
+async def test_b_after_a_stop_starts_what_was_ready_before() -> None:
+    house = House(FakeServer(worked_last=PRESETS[2]))
+    async with house.app().run_test() as pilot:
+        await settled(pilot)
+        await pilot.press("b")
+        await shows(pilot, f"Go back to {THIRD}?", "No server runs now: nothing is stopped", "y start it")
+        await pilot.press("y")
+        await until(pilot, lambda: house.server.calls == [f"start {THIRD}", "follow"])
 
 
 async def test_a_switch_to_what_cannot_start_stops_nothing() -> None:

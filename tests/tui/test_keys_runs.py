@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from console.errors import BusyError, ConsoleError
-from console.lab.view import read_run
+from console.lab.view import RunView, read_run
+from console.tui import run_lines
 from console.tui.messages import RunSeen
 from console.tui.screens.pager import Pager
 from tests.tui.fakes import PRESETS, READY, FakeServer, House, plan_of, screen_text, settled, shows, until
@@ -137,6 +138,45 @@ async def test_o_without_a_winner_says_so() -> None:
         await settled(pilot)
         await pilot.press("o")
         await shows(pilot, "no finished run advises")
+
+
+def unadvised(kind: str = "mtp", **changes: Any) -> RunView:
+    run = read_run(whole_run(kind).folder)
+    assert run.verdict is not None
+    verdict = replace(run.verdict, overall="keep", sentence="off holds: on is a trade", arm=None)
+    return replace(run, verdict=verdict, **changes)
+
+
+async def test_o_where_no_arm_is_advised_names_the_command_that_adopts_one_all_the_same() -> None:
+    run = unadvised()
+    command = f"`qwen-console ab adopt {run.id} on`"
+    async with House().app().run_test(size=(80, 24)) as pilot:
+        app = await settled(pilot)
+        app.dashboard.post_message(RunSeen(run, live=False))
+        app.sources.runs.listed = lambda: (run,)  # type: ignore[method-assign]
+        await until(pilot, lambda: app.situation.unadvised)
+        await pilot.press("o")
+        await shows(pilot, "this run advises to adopt nothing", "why   keep: off holds: on is a trade", command)
+        await pilot.press("v")
+        await shows(pilot, "▸ 01-01 00:00")
+        await pilot.press("o")
+        await shows(pilot, "this run advises to adopt nothing", "why   keep: off holds: on is a trade", command)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, Pager))
+
+
+def test_where_several_arms_could_be_adopted_they_are_named_and_equal_ones_are_none() -> None:
+    several = run_lines.no_advice(unadvised(arms=("off", "on", "deep"), own_arm="off"))
+    assert several.fix.endswith("ARM` writes an arm all the same; ARM is one of on, deep")
+    assert run_lines.no_advice(unadvised("aa")).fix == ""
+
+
+def test_an_arm_that_the_preset_runs_already_is_not_adopted_and_that_is_said() -> None:
+    run = unadvised(own_arm="on", preset="mine")
+    assert run.verdict is not None
+    run = replace(run, verdict=replace(run.verdict, overall="adopt", arm="on"))
+    assert run_lines.winner(run) is None
+    assert run_lines.no_advice(run).what == "on is what mine itself runs"
 
 
 async def test_v_shows_the_run_in_full() -> None:

@@ -133,6 +133,21 @@ async def _explaining(pilot: Pilot[Any]) -> ConsoleApp:
     return app
 
 
+@pytest.mark.parametrize(("key", "sign"), [("t", "t"), ("?", "?"), ("pagedown", "pagedown"), ("2", "2")])
+async def test_a_key_that_does_nothing_under_i_says_so_beside_those_that_do(key: str, sign: str) -> None:
+    async with House(FakeServer(READY)).app().run_test(size=(80, 24)) as pilot:
+        await _explaining(pilot)
+        await shows(pilot, "prefix hit rate  92.4 %", "←↓↑→ tab another figure   esc back")
+        await pilot.press(key)
+        await shows(pilot, "prefix hit rate", f"{sign} does nothing here   ←↓↑→ tab another figure   esc back")
+        await pilot.press("tab")
+        await until(pilot, lambda: "does nothing" not in screen_text(pilot.app))
+        await shows(pilot, "←↓↑→ tab another figure   esc back")
+        await pilot.press(key, "escape")
+        await shows(pilot, "q quit")
+        assert "does nothing" not in screen_text(pilot.app)
+
+
 @sizes
 async def test_the_explanation_and_the_figures_above_it_are_of_one_look(size: tuple[int, int]) -> None:
     async with House(FakeServer(READY)).app().run_test(size=size) as pilot:

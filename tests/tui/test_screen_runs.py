@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from console.lab.view import RunView, read_run
+import pytest
+
+from console.lab.results import read_results
+from console.lab.view import RunView, read_run, view_of
 from console.tui import run_lines
 from console.tui.messages import RunSeen
 from console.tui.search import text_of
@@ -12,6 +15,7 @@ from tests.tui.fakes import (
     READY,
     FakeServer,
     House,
+    screen_text,
     shows,
     until,
 )
@@ -112,9 +116,37 @@ def test_a_short_panel_shows_the_figures_that_decide_before_any_prose() -> None:
     assert "95 % interval" in rows[1]
     assert rows[2].startswith("decode.tpot_s")
     assert rows[2].endswith("▲ better")
-    prose = next(i for i, row in enumerate(rows) if row.startswith("adopt on: time per output token"))
+    prose = next(i for i, row in enumerate(rows) if row.startswith("time per output token -50"))
     judged = [i for i, row in enumerate(rows) if "▲" in row or "= same" in row]
     assert max(judged) < prose < next(i for i, row in enumerate(rows) if row.startswith("decode.gap_s"))
+
+
+@pytest.mark.parametrize(
+    ("word", "sentence", "head", "behind"),
+    [
+        (
+            "keep",
+            "off holds: on is a trade, time per output token better but time to first token worse",
+            "= keep: off holds   v all",
+            "on is a trade, time per output token better but time to first token worse",
+        ),
+        ("undecided", "not settled yet: no data", "? undecided: not settled yet   v all", "no data"),
+        (
+            "undecided",
+            "one round only suggests, and has no interval: better x; worse y",
+            "? undecided   v all",
+            "one round only suggests, and has no interval: better x; worse y",
+        ),
+    ],
+)
+def test_the_sentence_goes_on_where_the_headline_ends(word: str, sentence: str, head: str, behind: str) -> None:
+    run = read_run(whole_run("mtp").folder)
+    assert run.verdict is not None
+    run = replace(run, verdict=replace(run.verdict, overall=word, sentence=sentence, arm=None))
+    rows = [text_of(line) for line in run_lines.run_lines(run, 120)]
+    assert rows[0].startswith(head)
+    assert behind in rows
+    assert sum(head[2:].partition("   ")[0] in row for row in rows) == 1
 
 
 def test_an_open_run_has_its_figures_first_too_and_what_is_worse_above_what_is_better() -> None:
@@ -159,3 +191,58 @@ def test_an_estimate_that_has_run_out_is_no_number() -> None:
     told = text_of(run_lines.run_lines(replace(running(), eta_s=0.0), 100)[0])
     assert "any moment" in told
     assert "left" not in told
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        ((60, 15), "qwen3.8…100k-mtp · arm off "),
+        ((80, 24), "qwen3.8-2…-100k-mtp · arm off "),
+        ((120, 40), "· arm off "),
+    ],
+)
+async def test_the_header_names_the_arm_that_runs(size: tuple[int, int], said: str) -> None:
+    name = f"{READY.preset}-mtp"
+    run = replace(running(), preset=name, arm="off")
+    async with House(FakeServer(replace(READY, preset=name))).app().run_test(size=size) as pilot:
+        await shows(pilot, "● ready")
+        dashboard = app_of(pilot).dashboard
+        dashboard.post_message(RunSeen(run, live=True))
+        text = await shows(pilot, said)
+        assert "● ready" in text.split("\n")[0]
+        whole_width(text, size)
+        dashboard.post_message(RunSeen(replace(run, arm=None), live=True))
+        await until(pilot, lambda: "arm off" not in screen_text(pilot.app).split("\n")[0])
+        dashboard.post_message(RunSeen(run, live=True))
+        await shows(pilot, said)
+        await pilot.resize_terminal(120, 40)
+        await shows(pilot, "qwen-console   ", "k-mtp · arm off ")
+        dashboard.post_message(RunSeen(replace(run, state="done"), live=False))
+        await until(pilot, lambda: "arm off" not in screen_text(pilot.app).split("\n")[0])
+
+
+async def test_a_server_of_another_preset_is_no_arm() -> None:
+    async with House(FakeServer(READY)).app().run_test(size=(80, 24)) as pilot:
+        await shows(pilot, "● ready")
+        app_of(pilot).dashboard.post_message(RunSeen(replace(running(), preset="other", arm="off"), live=True))
+        await shows(pilot, "A/B MTP · other")
+        assert "arm off" not in screen_text(pilot.app).split("\n")[0]
+
+
+def test_the_arm_is_that_of_the_boot_under_way() -> None:
+    made = make_run("mtp", rounds=2)
+
+    def arm(state: str = "running") -> str | None:
+        results = read_results(made.folder)
+        assert results is not None
+        return view_of(results, state, 0.0).arm
+
+    first, second = made.plan.boots()[:2]
+    assert arm() is None
+    made.boot(first, Speed())
+    assert arm() is None
+    with made.journal() as journal:
+        journal.add("boot-start", n=2, arm=second[2], round=1, port=1)
+        journal.add("step", n=2, text="decode 2/3")
+    assert arm() == second[2]
+    assert arm("interrupted") is None

@@ -102,7 +102,7 @@ class Dashboard(Screen[None]):
         # Textual sets its own breakpoints only after a first layout, which would be painted and thrown away.
         self._show_reading(Reading())
         if self._watched:
-            self._show_header(self._status)
+            self._show_header()
         self._fit(self.app.size)
         yield self._tiny
         yield self._header
@@ -126,7 +126,7 @@ class Dashboard(Screen[None]):
         self._fit(event.size)
         self._tell_standing()
         self._notice.draw()
-        self.call_after_refresh(self._tell_story)
+        self.call_after_refresh(self._tell_server)
 
     def _fit(self, size: Size) -> None:
         fits = sizes.classes(*size)
@@ -185,8 +185,7 @@ class Dashboard(Screen[None]):
             self._refused = False
             self._doubt_cards()
         self._header.set_old(self._refused and status.state in _SERVING)
-        self._show_header(status)
-        self._tell_story()
+        self._tell_server()
         self.lower.tell_status(status)
 
     def _doubt_cards(self) -> None:
@@ -195,8 +194,10 @@ class Dashboard(Screen[None]):
             self._ticking.drop("cards")
             self._cards.set_old(True)
 
-    def _show_header(self, status: ServerStatus) -> None:
-        for name, text, tone in figures.header(status, simulated=self.simulated, watched=self._watched):
+    def _show_header(self) -> None:
+        room, arm = self._header.room("preset"), self.lower.arm(self._status.preset)
+        shown = figures.header(self._status, simulated=self.simulated, watched=self._watched, arm=arm, room=room)
+        for name, text, tone in shown:
             self._header.show(name, text, tone)
 
     @property
@@ -213,6 +214,7 @@ class Dashboard(Screen[None]):
     def _show_run(self, event: RunSeen) -> None:
         self.tell_note("run", "")
         self.lower.tell_run(event.run, live=event.live)
+        self._show_header()
 
     @on(LogSeen)
     def _show_log(self, event: LogSeen) -> None:
@@ -292,6 +294,7 @@ class Dashboard(Screen[None]):
         for name, text, tone in figures.reading(reading):
             self._reading.show(name, text, tone)
 
-    def _tell_story(self) -> None:
+    def _tell_server(self) -> None:
+        self._show_header()
         told = self._story.tell_status(self._status, self._back, unreachable=self._unreachable)
         self.set_class(told, "-story")

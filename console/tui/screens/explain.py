@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
-from textual.events import Resize
+from textual.events import Key, Resize
 from textual.screen import ModalScreen
 
 from console.tui import explanations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from console.tui.screens.dashboard import Dashboard
 
 _WIDEST = 100
+_KEYS = (("←↓↑→ tab", "strong"), (" another figure   ", "dim"), ("esc", "strong"), (" back", "dim"))
 _OFF_ROW = 20
 """Cells that a row up or down counts when the pointer moves to the side: it keeps to its row where it can."""
 _CELL = 2
@@ -57,6 +58,8 @@ class Explain(ModalScreen[None]):
         super().__init__()
         self._dashboard = dashboard
         self._at: Field | None = None
+        self._idle_key = ""
+        """The key pressed last, if it does nothing here."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="explain"):
@@ -89,8 +92,15 @@ class Explain(ModalScreen[None]):
             *labelled("is", found.what, width),
             *labelled("from", found.source, width),
             *labelled("over", over, width),
-            (("←↓↑→ tab", "strong"), (" another figure   ", "dim"), ("esc", "strong"), (" back", "dim")),
+            ((self._idle_key, "warn"), *_KEYS),
         ]
+
+    def on_key(self, event: Key) -> None:
+        """A key of a page, say, does nothing here: then the last line says so, beside those that do."""
+        known = event.key in self._bindings.key_to_bindings or event.key in self.app._bindings.key_to_bindings
+        sign = event.character if event.is_printable and event.character else event.key
+        self._idle_key = "" if known else f"{sign} does nothing here   "
+        self.tell()
 
     def _point(self, field: Field | None) -> None:
         if self._at is not None:

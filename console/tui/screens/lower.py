@@ -157,6 +157,10 @@ class Lower(Container):
             return ""
         return "log pane" if self.has_class("-graphs") else "graphs"
 
+    def arm(self, preset: str | None) -> str | None:
+        """Which arm of the run that goes on a server of this preset is."""
+        return self.run.arm if self.run and self._live and self.run.preset == preset else None
+
     def other_half(self) -> None:
         """What is hidden where not all fits."""
         if self._roomy:

@@ -71,8 +71,9 @@ class PresetsPage(LivePage[Inspection]):
         now = self._shows.situation
         word = "switch" if now.alive else "start"
         keys = [(key, word if key == "enter" else what, yes, rank) for key, what, yes, rank in self.KEYS]
-        # What is wrong with a broken one stands on the page itself.
-        refused = {"enter": now.broken or by_name("start").guard(now) is not None, "< >": len(self._entries) < 2}
+        # What is wrong with one that cannot start stands on the page itself.
+        useless = now.broken or now.lacking or by_name("start").guard(now) is not None
+        refused = {"enter": useless, "< >": len(self._entries) < 2}
         return [key for key in keys if not refused.get(key[0])]
 
     def action_other(self, by: int) -> None:

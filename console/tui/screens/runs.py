@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding
 
 from console.tui import run_lines
-from console.tui.adopting import adopt_and_ask
+from console.tui.adopting import adopt
 from console.tui.commands import Bindings
 from console.tui.screens.live import LivePage
 from console.tui.widgets.footer import Key
@@ -85,9 +85,6 @@ class RunsPage(LivePage[tuple["RunView", ...]]):
     def action_adopt(self) -> None:
         """Write the arm that its verdict advises as a preset."""
         run = self._run
-        arm = run_lines.winner(run) if run else None
-        if run is None or arm is None:
-            self._shows.tell("this run advises to adopt nothing")
-        else:
+        if run and run_lines.winner(run):
             self.dismiss(None)
-            self._shows.run_worker(adopt_and_ask(self._shows, run.id, arm), group="plan", exit_on_error=False)
+        adopt(self._shows, run)

@@ -23,7 +23,7 @@ class Story(Panel):
 
         Args:
             status: the server.
-            back: what was ready last.
+            back: what was ready before.
             unreachable: a watched server does not answer.
         """
         width = self.app.size.width - 3

@@ -68,6 +68,11 @@ class Form(Widget):
     def __getitem__(self, name: str) -> Field:
         return self._fields[name]
 
+    def room(self, name: str) -> int:
+        """Cells that the current drawing has for a value."""
+        place = self._fields[name].place
+        return place.width if place else 0
+
     def show(self, name: str, text: str, tone: str = "") -> None:
         """Print a value; what the current drawing has no place for is kept for the next one."""
         field = self._fields[name]

@@ -1,0 +1,82 @@
+"""A preset that needs a variable which is not set: marked in the list, and refused before anything is asked."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from console.presets import Preset, load_catalog
+from console.tui.preset_lines import Entry, preset_lines
+from console.tui.preset_page import Inspection, preset_page
+from console.tui.screens.modal import Question, Trouble
+from console.tui.search import text_of
+from tests.tui.fakes import PRESETS, READY, FakeServer, House, settled, shows, until
+
+FIRST = PRESETS[0].name
+KEYED = """
+model: m
+command: [{python}]
+env:
+  SOME_TOKEN: ${{SOME_TOKEN}}
+"""
+
+
+@dataclass
+class Keyed(FakeServer):
+    """A server that runs with the token."""
+
+    def running_preset(self) -> Preset | None:
+        return replace(PRESETS[0], env={"SOME_TOKEN": "hunter33"}, secrets=frozenset({"SOME_TOKEN"}))
+
+
+@pytest.fixture
+def nokey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Preset:
+    monkeypatch.delenv("SOME_TOKEN", raising=False)
+    (tmp_path / "nokey.yaml").write_text(KEYED.format(python=sys.executable))
+    return load_catalog([tmp_path]).presets["nokey"]
+
+
+@pytest.mark.parametrize("running", [True, False])
+async def test_it_is_marked_and_enter_says_what_is_wrong_before_any_question(nokey: Preset, running: bool) -> None:
+    house = House(FakeServer(READY) if running else FakeServer(), presets=(*PRESETS, nokey))
+    async with house.app().run_test(size=(80, 24)) as pilot:
+        app = await settled(pilot)
+        await pilot.press("4")
+        await shows(pilot, "▸4 nokey", " ▲ │", "enter what is wrong")
+        await pilot.press("enter")
+        await shows(pilot, "nokey cannot start", "env.SOME_TOKEN", "why   ${SOME_TOKEN}", "`export SOME_TOKEN=…`")
+        assert isinstance(app.screen, Trouble)
+        await pilot.press("d")
+        text = await shows(pilot, "4 of 4 presets")
+        assert "enter " not in text.split("\n")[-1]
+        assert house.server.calls == []
+
+
+async def test_what_the_running_server_has_is_not_lacking(nokey: Preset) -> None:
+    house = House(Keyed(READY), presets=(*PRESETS, nokey))
+    async with house.app().run_test() as pilot:
+        app = await settled(pilot)
+        await pilot.press("4", "enter")
+        await shows(pilot, "Switch to nokey?", f"{FIRST} will be stopped")
+        assert isinstance(app.screen, Question)
+        await pilot.press("y")
+        await until(pilot, lambda: house.server.calls == ["stop", "start nokey", "follow"])
+
+
+def test_the_list_says_which_variable_and_one_that_runs_shows_its_state(nokey: Preset) -> None:
+    found = [Entry("nokey", preset=nokey)]
+    rows = [text_of(row) for row in preset_lines(found, 0, replace(READY, preset="other"), width=60, height=9)]
+    assert rows[0].endswith(" ▲")
+    assert "not set in this shell: SOME_TOKEN" in rows
+    rows = [text_of(row) for row in preset_lines(found, 0, replace(READY, preset="nokey"), width=60, height=9)]
+    assert rows[0].endswith(" ●")
+
+
+def test_its_page_says_why_it_cannot_start(nokey: Preset) -> None:
+    told = "\n".join(text_of(row) for row in preset_page(Inspection(nokey, None, (), (), ()), 400))
+    assert "▲     it cannot start: " in told
+    assert "nokey.yaml:5: env.SOME_TOKEN" in told
+    assert "fix   `export SOME_TOKEN=…`" in told
