@@ -19,6 +19,8 @@ class Measure:
     """One measure, named `workload.measure`."""
 
     name: str
+    short: str
+    """In the field's terms, for a narrow column."""
     title: str
     unit: str
     """s, tokens or tok/s."""
@@ -42,26 +44,84 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
     {
         measure.name: measure
         for measure in (
-            Measure("decode.tpot_s", "time per output token", "s", True),
-            Measure("decode.tpot_greedy_s", "time per output token, greedy", "s", True, judged=False),
+            Measure("decode.tpot_s", "TPOT", "time per output token", "s", True),
+            Measure("decode.tpot_greedy_s", "TPOT, greedy", "time per output token, greedy", "s", True, judged=False),
             # Under speculation a gap holds several tokens and grows while text gets faster.
-            Measure("decode.gap_s", "gap between arrivals", "s", True, judged=False),
-            Measure("decode.output_tokens_per_s", "output throughput, one stream", "tok/s", False, judged=False),
-            Measure("agent.ttft_cold_s", "time to first token, cold", "s", True),
+            Measure("decode.gap_s", "gap (ITL)", "gap between arrivals", "s", True, judged=False),
+            Measure(
+                "decode.output_tokens_per_s",
+                "output, one stream",
+                "output throughput, one stream",
+                "tok/s",
+                False,
+                judged=False,
+            ),
+            Measure("agent.ttft_cold_s", "TTFT, cold", "time to first token, cold", "s", True),
             # In align mode the first repeat of a prefix may hit nothing: it is a measure of its own.
-            Measure("agent.ttft_repeat_s", "time to first token, first repeat", "s", True, judged=False),
-            Measure("agent.ttft_warm_s", "time to first token, warm", "s", True),
-            Measure("agent.cached_tokens", "prompt tokens from the cache, warm", "tokens", False, judged=False),
-            Measure("agent.prefill_tokens_per_s", "prefill rate", "tok/s", False, judged=False),
-            Measure("interference.gap_max_s", "longest gap of a stream beside a cold prompt", "s", True),
-            Measure("interference.gap_p95_s", "95 % of those gaps are shorter", "s", True, judged=False),
-            Measure("interference.ttft_s", "time to first token of the cold prompt beside a stream", "s", True),
-            Measure("concurrent.output_tokens_per_s", "output throughput, all sessions", "tok/s", False),
-            Measure("concurrent.ttft_s", "time to first token, several sessions", "s", True, judged=False),
-            Measure("concurrent.tpot_s", "time per output token, several sessions", "s", True, judged=False),
-            Measure("replay.ttft_s", "time to first token, recorded requests", "s", True),
-            Measure("replay.tpot_s", "time per output token, recorded requests", "s", True),
-            Measure("replay.cached_tokens", "prompt tokens from the cache, recorded requests", "tokens", False, False),
+            Measure(
+                "agent.ttft_repeat_s",
+                "TTFT, first repeat",
+                "time to first token, first repeat",
+                "s",
+                True,
+                judged=False,
+            ),
+            Measure("agent.ttft_warm_s", "TTFT, warm", "time to first token, warm", "s", True),
+            Measure(
+                "agent.cached_tokens",
+                "cached tokens, warm",
+                "prompt tokens from the cache, warm",
+                "tokens",
+                False,
+                judged=False,
+            ),
+            Measure("agent.prefill_tokens_per_s", "prefill rate", "prefill rate", "tok/s", False, judged=False),
+            Measure(
+                "interference.gap_max_s", "longest gap (ITL)", "longest gap of a stream beside a cold prompt", "s", True
+            ),
+            Measure(
+                "interference.gap_p95_s", "gap (ITL), p95", "95 % of those gaps are shorter", "s", True, judged=False
+            ),
+            Measure(
+                "interference.ttft_s",
+                "TTFT beside a stream",
+                "time to first token of the cold prompt beside a stream",
+                "s",
+                True,
+            ),
+            Measure(
+                "concurrent.output_tokens_per_s",
+                "output, all sessions",
+                "output throughput, all sessions",
+                "tok/s",
+                False,
+            ),
+            Measure(
+                "concurrent.ttft_s",
+                "TTFT, all sessions",
+                "time to first token, several sessions",
+                "s",
+                True,
+                judged=False,
+            ),
+            Measure(
+                "concurrent.tpot_s",
+                "TPOT, all sessions",
+                "time per output token, several sessions",
+                "s",
+                True,
+                judged=False,
+            ),
+            Measure("replay.ttft_s", "TTFT, recorded", "time to first token, recorded requests", "s", True),
+            Measure("replay.tpot_s", "TPOT, recorded", "time per output token, recorded requests", "s", True),
+            Measure(
+                "replay.cached_tokens",
+                "cached, recorded",
+                "prompt tokens from the cache, recorded requests",
+                "tokens",
+                False,
+                False,
+            ),
         )
     }
 )

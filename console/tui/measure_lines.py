@@ -78,7 +78,7 @@ def _weight(run: RunView, metric: Metric) -> tuple[bool, int]:
 
 
 def titled(name: str, room: int, *, plain: bool) -> str:
-    """A measure in plain words, else by its name, for a column of so many cells."""
+    """A measure in plain words, else in the field's terms, for a column of so many cells."""
     from console.lab.measures import MEASURES
 
     return units.clip(MEASURES[name].title, room - 1) if plain and name in MEASURES else _short(name)
@@ -114,8 +114,9 @@ def _judged(name: str) -> bool:
 
 
 def _short(name: str) -> str:
-    """A measure's name with its unit in fewer letters: the column is narrow at 80 cells."""
-    return name.replace("output_tokens_per_s", "tok/s").replace("tokens_per_s", "tok/s")
+    from console.lab.measures import MEASURES
+
+    return MEASURES[name].short if name in MEASURES else name
 
 
 def _value(name: str, number: float | None) -> str:

@@ -187,7 +187,7 @@ async def test_v_shows_the_run_in_full() -> None:
         app.sources.runs.listed = lambda: (run, replace(run, id="20250101-080000-mtp"))  # type: ignore[method-assign]
         await until(pilot, lambda: app.dashboard.lower.run is not None)
         await pilot.press("v")
-        await shows(pilot, "▸ ", "01-01 08:00", "adopt", "agent.prefill_tok/s")
+        await shows(pilot, "▸ ", "01-01 08:00", "adopt", "prefill rate")
         await pilot.press("<")
         await shows(pilot, "▸ 01-01 08:00")
         await pilot.press(">")

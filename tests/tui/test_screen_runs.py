@@ -94,7 +94,7 @@ async def test_a_run_of_three_arms_names_arm_and_base_of_each_row() -> None:
     run = read_run(whole_run("chunk", arms=["512", "1024", "2048"]).folder)
     async with House(FakeServer(READY)).app().run_test(size=(120, 40)) as pilot:
         app_of(pilot).dashboard.post_message(RunSeen(run, live=False))
-        text = await shows(pilot, "vs 512", "decode.tpot_s         1024", "decode.tpot_s         2048")
+        text = await shows(pilot, "vs 512", "TPOT                  1024", "TPOT                  2048")
         whole_width(text, (120, 40))
 
 
@@ -103,7 +103,7 @@ def test_the_smallest_terminal_shows_the_interval_and_what_it_says() -> None:
     assert run.verdict is not None
     for width in (57, 59):
         rows = [text_of(line) for line in run_lines.run_lines(run, width)]
-        (row,) = (row for row in rows if row.startswith("decode.tpot_s"))
+        (row,) = (row for row in rows if row.startswith("TPOT "))
         assert row.endswith("▲ better")
         assert "]" in row
         assert len(row) <= width
@@ -114,11 +114,11 @@ def test_a_short_panel_shows_the_figures_that_decide_before_any_prose() -> None:
     rows = [text_of(line) for line in run_lines.run_lines(run, 78)]
     assert rows[0].startswith("✓ adopt on   o writes arm on")
     assert "95 % interval" in rows[1]
-    assert rows[2].startswith("decode.tpot_s")
+    assert rows[2].startswith("TPOT ")
     assert rows[2].endswith("▲ better")
     prose = next(i for i, row in enumerate(rows) if row.startswith("time per output token -50"))
     judged = [i for i, row in enumerate(rows) if "▲" in row or "= same" in row]
-    assert max(judged) < prose < next(i for i, row in enumerate(rows) if row.startswith("decode.gap_s"))
+    assert max(judged) < prose < next(i for i, row in enumerate(rows) if row.startswith("gap (ITL) "))
 
 
 @pytest.mark.parametrize(
@@ -159,16 +159,16 @@ def test_an_open_run_has_its_figures_first_too_and_what_is_worse_above_what_is_b
     run = replace(run, verdict=verdict, metrics={**run.metrics, "interference.ttft_s": worse})
     rows = [text_of(line) for line in run_lines.run_lines(run, 78)]
     assert rows[0].startswith("? undecided: not settled yet   v all")
-    assert [row.split()[0] for row in rows[2:5]] == ["decode.tpot_s", "interference.ttft_s", "concurrent.tok/s"]
+    assert [row[:22].strip() for row in rows[2:5]] == ["TPOT", "TTFT beside a stream", "output, all sessions"]
 
 
 def test_measures_stand_in_plain_words_where_there_is_room_and_are_explained_elsewhere() -> None:
     run = read_run(whole_run("mtp").folder)
     wide, narrow = ([text_of(line) for line in run_lines.full(run, width)] for width in (118, 78))
     assert any(row.startswith("time to first token, cold  ") for row in wide)
-    assert not any(row.startswith("agent.") or "· agent." in row for row in wide)
-    assert any(row.startswith("agent.ttft_cold_s ") for row in narrow)
-    assert "· agent.ttft_cold_s: time to first token, cold" in narrow
+    assert not any(row.startswith("TTFT") or "· TTFT" in row for row in wide)
+    assert any(row.startswith("TTFT, cold ") for row in narrow)
+    assert "· TTFT, cold: time to first token, cold" in narrow
 
 
 def test_warm_above_cold_is_explained_while_an_mtp_run_goes_on() -> None:

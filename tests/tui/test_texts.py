@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from console.lab.measures import MEASURES
 from console.lab.view import RunView, read_run
 from console.paths import Paths
 from console.server.status import Phase, ServerStatus, State
@@ -142,7 +143,7 @@ def test_an_open_measure_says_what_it_is_just_short_of() -> None:
     near = replace(pair, verdict="undecided", short_of="worse", lo=1.002, hi=1.08, ratio=1.04)
     run = replace(run, metrics={"agent.ttft_cold_s": replace(metric, compare=(near,))})
     for width, mark in ((57, "?▼ short"), (78, "?▼ short"), (118, "? just short of worse")):
-        name = "time to first token, cold" if width == 118 else "agent.ttft_cold_s"
+        name = "time to first token, cold" if width == 118 else "TTFT, cold"
         (row,) = (line for line in texts(run, width) if line.startswith(name))
         assert row.endswith(mark)
         assert len(row) <= width
@@ -251,3 +252,9 @@ async def test_a_note_longer_than_the_line_is_read_whole() -> None:
         text = await shows(pilot, "nothing to go back to")
         said = " ".join(row.strip(" ▸") for row in text.split("\n"))
         assert "no other preset was ready before; r tries it again" in said
+
+
+def test_the_short_names_of_measures_fit_their_column_and_tell_them_apart() -> None:
+    names = [measure.short for measure in MEASURES.values()]
+    assert len(set(names)) == len(names)
+    assert max(map(len, names)) < 22
