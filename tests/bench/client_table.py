@@ -34,6 +34,8 @@ Json = dict[str, Any]
 WITHIN = 1.25
 """Our errors over those of the barest client, in the same run."""
 CPU_US = 60.0
+"""A chunk at most, where chunks come faster than a core falls asleep. Of one stream the wake-up of an idle core is the
+most, whoever it wakes: there the barest client's own CPU is the limit."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,8 @@ class Table:
             for name in ("ttft", "delay"):
                 ratio = median(getattr(ours, name)) / median(getattr(floor, name))
                 self._hold(ratio <= WITHIN, f"{each.title}: {name} error {ratio:.2f} times the floor's")
-            self._hold(ours.cpu_us <= CPU_US, f"{each.title}: {ours.cpu_us:.0f} µs of CPU a chunk")
+            most = CPU_US if each.streams > 1 else max(CPU_US, floor.cpu_us)
+            self._hold(ours.cpu_us <= most, f"{each.title}: {ours.cpu_us:.0f} µs of CPU a chunk, {most:.0f} at most")
             if self.place is not None:
                 rows.append([each.title, "vllm bench", *self._bench_texts(each)])
         self.lines += [
@@ -222,7 +225,8 @@ def head(args: argparse.Namespace, place: Engine | None) -> list[str]:
         f"{vllm}.{other}",
         "",
         "*floor* is a bare `asyncio.Protocol` that stamps a read and looks for events, nothing else. Limits: stamps",
-        f"within {WITHIN} of the floor's error in the same run, {CPU_US:.0f} µs of CPU a chunk, every stream right.",
+        f"within {WITHIN} of the floor's error in the same run, {CPU_US:.0f} µs of CPU a chunk under load (of one stream",
+        "the wake-up of an idle core is the most of it, so there the floor's own CPU), every stream right.",
         "",
     ]
 
