@@ -225,8 +225,8 @@ def head(args: argparse.Namespace, place: Engine | None) -> list[str]:
         f"{vllm}.{other}",
         "",
         "*floor* is a bare `asyncio.Protocol` that stamps a read and looks for events, nothing else. Limits: stamps",
-        f"within {WITHIN} of the floor's error in the same run, {CPU_US:.0f} µs of CPU a chunk under load (of one stream",
-        "the wake-up of an idle core is the most of it, so there the floor's own CPU), every stream right.",
+        f"within {WITHIN} of the floor's error in the same run, {CPU_US:.0f} µs of CPU a chunk under load (of one",
+        "stream the wake-up of an idle core is the most of it, so there the floor's own CPU), every stream right.",
         "",
     ]
 
