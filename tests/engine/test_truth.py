@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.engine]
 
 @pytest.mark.full
 def test_every_figure_is_right(tmp_path: Path) -> None:
-    off = [row for rows in measure(tmp_path).values() for row in rows if not row.good]
+    off = [row for phases in measure(tmp_path).values() for row in phases.rows if not row.good]
     assert off == []
 
 
