@@ -107,7 +107,7 @@ def _line(error: Exception, text: str) -> int | None:
     return text.count("\n", 0, position) + 1 if isinstance(position, int) else None
 
 
-def plain(node: yaml.Node, lines: dict[KeyPath, int]) -> Any:
+def plain(node: yaml.Node, lines: dict[KeyPath, int], at: KeyPath = ()) -> Any:
     """Values of nodes: maps, lists, text, numbers, truth and nothing; the line of every key goes into `lines`.
 
     Numbers are those that everybody reads alike: YAML's own 010 (eight), 1:30 (ninety) and 1_000 are refused. Under
@@ -116,7 +116,7 @@ def plain(node: yaml.Node, lines: dict[KeyPath, int]) -> Any:
     Raises:
         YamlError: a value that cannot be built or that no preset can hold, a key given twice.
     """
-    return _plain(yaml.SafeLoader(""), node, (), lines)
+    return _plain(yaml.SafeLoader(""), node, at, lines)
 
 
 def _plain(loader: yaml.SafeLoader, node: yaml.Node, at: KeyPath, lines: dict[KeyPath, int]) -> Any:
@@ -188,4 +188,4 @@ def value_of(text: str, at: KeyPath = ()) -> Any:
         YamlError: it stands for none.
     """
     node = compose(text)
-    return None if node is None else _plain(yaml.SafeLoader(""), node, at, {})
+    return None if node is None else plain(node, {}, at)

@@ -20,7 +20,7 @@ def adopt(app: ConsoleApp, run: RunView | None) -> None:
     if run is None or run.state == "running":
         app.tell("no run that has ended")
     elif arm := run_lines.winner(run):
-        app.run_worker(_adopt_and_ask(app, run.id, arm), group="plan", exclusive=True, exit_on_error=False)
+        app.lead_to_question(_adopt_and_ask(app, run.id, arm))
     else:
         app.push_screen(Trouble("nothing to adopt", run_lines.no_advice(run)))
 

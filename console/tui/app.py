@@ -94,8 +94,7 @@ class ConsoleApp(InOrder):
     @property
     def awaited(self) -> str:
         """What there is to choose from, and the question to which the last key leads."""
-        asking = any(worker.group == "plan" and not worker.is_finished for worker in self.workers)
-        return self.situation.unknown or ("the question" if asking else "")
+        return self.situation.unknown or ("the question" if self.asking else "")
 
     @property
     def rings(self) -> Rings:

@@ -26,8 +26,7 @@ def plan(app: ConsoleApp, kind: str, preset: Preset, rounds: int | None = None) 
         preset: what the run is about.
         rounds: how many; by default the usual.
     """
-    what = _plan_and_ask(app, kind, preset, rounds)
-    app.run_worker(what, group="plan", exclusive=True, exit_on_error=False)
+    app.lead_to_question(_plan_and_ask(app, kind, preset, rounds))
 
 
 async def _plan_and_ask(app: ConsoleApp, kind: str, preset: Preset, rounds: int | None) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Coroutine, Sequence
+from typing import Any
 
 from textual.app import App
 from textual.driver import Driver
 from textual.events import Event, Key
 from textual.message_pump import MessagePump
 
+_ASKING = "plan"
 _LOOK_EVERY_S = 0.05
 PATIENCE_S = 10.0
 """So long keys wait for what they are about; what does not come then is waited for no more until it did come."""
@@ -47,6 +49,15 @@ class InOrder(App[int]):
     def awaited(self) -> str:
         """What keys have to wait for, in a few words; nothing as a rule."""
         return ""
+
+    @property
+    def asking(self) -> bool:
+        """Whether something that leads to a question is under way."""
+        return any(worker.group == _ASKING and not worker.is_finished for worker in self.workers)
+
+    def lead_to_question(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do what ends in a question, in the background; of several the last one counts."""
+        self.run_worker(work, group=_ASKING, exclusive=True, exit_on_error=False)
 
     def tell(self, text: str) -> None:
         """Say it in a line."""

@@ -28,6 +28,8 @@ class Runs:
 
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
+        self._shown = paths.state / "run-shown"
+        """Holds the run whose end was told last."""
         self._seen = _NO_RUN
         self._read: dict[str, tuple[int, RunView]] = {}
 
@@ -40,8 +42,6 @@ class Runs:
         if run_id is None:
             seen, self._seen = self._seen, _NO_RUN
             return None if seen == _NO_RUN else RunSeen(None, live=False)
-        if live:
-            self._will_be_news(live)
         folder = self._paths.run(run_id)
         size = size_of(str(folder / "journal.jsonl")) * 2 + (live is not None)
         now = time.monotonic()
@@ -52,6 +52,8 @@ class Runs:
         from console.lab.view import read_run
 
         run = read_run(folder)
+        if live:
+            self._will_be_news(live)
         ended = live is None and run.state != "running"
         if not ended and live is None:
             # It is about to begin: look again.
@@ -60,19 +62,20 @@ class Runs:
 
     def _will_be_news(self, run_id: str) -> None:
         """A run that goes on after its end was shown ends once more."""
-        kept = self._paths.state / "run-shown"
         with suppress(OSError, UnicodeDecodeError):
-            if kept.exists() and read_text(kept).strip() == run_id:
-                kept.unlink()
+            if self._was_shown(run_id):
+                self._shown.unlink()
 
     def _is_news(self, run_id: str) -> bool:
         """Whether no console has shown yet that this run has ended; from now on one has."""
-        kept = self._paths.state / "run-shown"
         with suppress(OSError, UnicodeDecodeError):
-            if kept.exists() and read_text(kept).strip() == run_id:
+            if self._was_shown(run_id):
                 return False
-            kept.write_text(f"{run_id}\n")
+            self._shown.write_text(f"{run_id}\n")
         return True
+
+    def _was_shown(self, run_id: str) -> bool:
+        return self._shown.exists() and read_text(self._shown).strip() == run_id
 
     def listed(self) -> tuple[RunView, ...]:
         """The newest runs; one that did not grow is not read again."""

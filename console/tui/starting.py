@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def if_whole(app: ConsoleApp, preset: Preset, go: Callable[[], None]) -> None:
     """Go on with a preset that lacks nothing; of one that does, say what, why and how to mend it."""
     if preset.unset:
-        app.run_worker(_see(app, preset, go), group="plan", exclusive=True, exit_on_error=False)
+        app.lead_to_question(_see(app, preset, go))
     else:
         go()
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from console.cli.completion import _AB_RUNS
+from console.cli.lab_words import _TAKES
 from console.cli.main import main
+from console.presets.schema import _TAKEN
 
 
 def refused(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> str:
@@ -108,3 +111,8 @@ def test_what_would_be_passed_over_is_a_slip(
     words: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert says in refused(words, capsys)
+
+
+def test_what_acts_on_runs_is_no_name_for_an_experiment() -> None:
+    assert set(_TAKES) <= _TAKEN
+    assert set(_AB_RUNS) <= set(_TAKES)
