@@ -4,24 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
-import subprocess
-import tempfile
-import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean, variance
 from typing import Any
 
-from console.endpoint import Endpoint
-from console.lab.acts import Stage
-from console.lab.client import Target
 from console.lab.folder import LAB_RECORD
-from console.lab.jobs import GREEDY, Act, Job
-from console.lab.student import t_factor
-from console.lab.trace import Trace
 from console.paths import APP, Paths
 from console.server.life import Server
 from console.server.state import read_server
@@ -31,14 +20,16 @@ from tests.engine.conftest import preset_text
 from tests.engine.install import Engine
 
 _RUN_S = 5400.0
-_COMPARISONS = 6
-"""Three measures at two loads: of so many one is apart by chance more often than one would like."""
 Json = dict[str, Any]
 
 
 @dataclass
 class Site:
-    """A console with folders of its own, and presets of the real engine."""
+    """A console with folders of its own, and presets of the real engine.
+
+    One rank: on two cores a second one spins on the core that the client needs, and what is measured then is how the
+    two share it. Two ranks are the server's, the faults' and the figures' tests.
+    """
 
     folder: Path
     engine: Engine
@@ -48,7 +39,7 @@ class Site:
         presets = self.folder / "presets"
         self.console = Console({"XDG_STATE_HOME": str(self.folder / "state"), "QWEN_CONSOLE_PRESETS": str(presets)})
         for name, prefix in (("plain", False), ("cached", True)):
-            write_preset(presets, name, preset_text(self.engine, prefix=prefix) + _PREFIX_EXPERIMENT)
+            write_preset(presets, name, preset_text(self.engine, prefix=prefix, ranks=1) + _PREFIX_EXPERIMENT)
 
     @property
     def paths(self) -> Paths:
@@ -167,104 +158,3 @@ def budgets_and_blocks(site: Site) -> str:
         f"Before any start:\n\n{told}\n\nMeasured, one round: the budget of {small} below the block ran (up to "
         f"vLLM 0.22 it would be skipped, with both numbers); {small} against {large}: {report['verdict']['sentence']}"
     )
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """One measure by two clients on one server."""
-
-    measure: str
-    streams: int
-    ours: list[float]
-    theirs: list[float]
-
-    @property
-    def ratio(self) -> float:
-        """Ours over theirs."""
-        return fmean(self.ours) / fmean(self.theirs)
-
-    @property
-    def half_width(self) -> float:
-        """Of the ratio's interval (Welch over the repeats; 95 % for all comparisons together), as a share."""
-        a, b = variance(self.ours) / len(self.ours), variance(self.theirs) / len(self.theirs)
-        df = (a + b) ** 2 / (a**2 / (len(self.ours) - 1) + b**2 / (len(self.theirs) - 1)) if a + b else 1.0
-        return float(t_factor(1 - 0.05 / _COMPARISONS, round(max(df, 1.0), 1)) * (a + b) ** 0.5 / fmean(self.theirs))
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the two are apart by no more than noise."""
-        return abs(self.ratio - 1) <= self.half_width
-
-
-def agreement(site: Site, repeats: int, requests: int = 12, answer: int = 48) -> list[Agreement]:
-    """Both clients in turn on the same server with the same prompts."""
-    site.console("up", "plain", timeout=600)
-    endpoint = Server(site.paths).endpoint()
-    assert endpoint is not None
-    found: list[Agreement] = []
-    try:
-        for streams in (1, 4):
-            rows: dict[str, tuple[list[float], list[float]]] = {}
-            _ours(endpoint, _prompts(99, requests), streams, answer)
-            for i in range(repeats):
-                prompts = _prompts(1000 * streams + i, requests)
-                for side, seen in enumerate(
-                    (
-                        _ours(endpoint, prompts, streams, answer),
-                        _theirs(site.engine, endpoint, prompts, streams, answer),
-                    )
-                ):
-                    for name, value in seen.items():
-                        rows.setdefault(name, ([], []))[side].append(value)
-            found += [Agreement(name, streams, *pair) for name, pair in rows.items()]
-    finally:
-        site.console("down", timeout=120)
-    return found
-
-
-def _prompts(seed: int, count: int) -> list[str]:
-    rng = random.Random(seed)
-    return [truth.prompt(120, rng.randrange(1, 10_000)) for _ in range(count)]
-
-
-def _ours(endpoint: Endpoint, prompts: list[str], streams: int, answer: int) -> dict[str, float]:
-    jobs = tuple(
-        Job("decode", GREEDY, str(i), ({"role": "user", "content": text},), None, answer, str(i))
-        for i, text in enumerate(prompts)
-    )
-    begun = time.monotonic()
-    pairs = Stage(Target.of(endpoint.url, endpoint.key), "tiny").perform(Act(jobs, streams))
-    traces: list[Trace] = [trace for _, trace in pairs]
-    assert all(trace.ok for trace in traces)
-    ends = [trace.sent + (trace.ended or 0.0) for trace in traces]
-    return {
-        "TTFT, mean": fmean(trace.ttft_s or 0.0 for trace in traces),
-        "TPOT, mean": fmean(trace.tpot_s or 0.0 for trace in traces),
-        "output tokens a second": len(traces) * answer / (max(ends) - min(begun, *(t.sent for t in traces))),
-    }
-
-
-def _theirs(engine: Engine, endpoint: Endpoint, prompts: list[str], streams: int, answer: int) -> dict[str, float]:
-    with tempfile.TemporaryDirectory() as folder:
-        # Of its ways to be given prompts the one that needs no further package.
-        data = Path(folder) / "prompts.json"
-        data.write_text(json.dumps([{"conversations": [{"value": text}, {"value": text}]} for text in prompts]))
-        words = [
-            *(str(engine.vllm), "bench", "serve", "--backend", "openai-chat", "--endpoint", "/v1/chat/completions"),
-            *("--base-url", endpoint.url, "--model", "tiny", "--tokenizer", str(engine.model)),
-            *("--dataset-name", "sharegpt", "--dataset-path", str(data), "--disable-shuffle"),
-            *("--sharegpt-output-len", str(answer), "--num-prompts", str(len(prompts)), "--ignore-eos"),
-            *("--max-concurrency", str(streams), "--temperature", "0", "--save-result"),
-            *("--result-dir", folder, "--result-filename", "result.json"),
-        ]
-        env = os.environ | {"VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1", "VLLM_CPU_CI_ENV": "1"}
-        done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=600)
-        assert done.returncode == 0, f"vllm bench serve ended with {done.returncode}: {done.stderr[-2000:]}"
-        said = json.loads((Path(folder) / "result.json").read_text())
-    assert said["completed"] == len(prompts), said
-    assert said["total_output_tokens"] == len(prompts) * answer, said["total_output_tokens"]
-    return {
-        "TTFT, mean": said["mean_ttft_ms"] / 1e3,
-        "TPOT, mean": said["mean_tpot_ms"] / 1e3,
-        "output tokens a second": said["output_throughput"],
-    }

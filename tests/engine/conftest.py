@@ -20,7 +20,7 @@ model: {model}
 served-name: tiny
 command: [{vllm}, serve]
 args:
-  tensor-parallel-size: 2
+  tensor-parallel-size: {ranks}
   max-model-len: 32768
   max-num-seqs: 4
   max-num-batched-tokens: 1024
@@ -64,11 +64,14 @@ def make_preset(real_engine: Engine, tmp_path: Path) -> PresetMaker:
     return make
 
 
-def preset_text(engine: Engine, *, prefix: bool, model: str | None = None, port: int | None = None) -> str:
+def preset_text(
+    engine: Engine, *, prefix: bool, model: str | None = None, port: int | None = None, ranks: int = 2
+) -> str:
     """A preset of the real engine, on a free port unless one is given."""
     return _PRESET.format(
         model=model or engine.model,
         vllm=engine.vllm,
         prefix=str(prefix).lower(),
+        ranks=ranks,
         port=free_port() if port is None else port,
     )

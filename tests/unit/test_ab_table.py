@@ -8,7 +8,8 @@ from typing import Any, cast
 import pytest
 
 from tests.engine import ab_table
-from tests.engine.ab_shows import Agreement, Site
+from tests.engine.ab_shows import Site
+from tests.engine.agreement import Agreement
 
 
 def test_a_part_that_fails_is_in_the_document_and_does_not_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,3 +39,11 @@ def test_a_part_that_fails_is_in_the_document_and_does_not_end_it(monkeypatch: p
 def test_two_clients_agree_within_their_noise_and_not_beyond() -> None:
     assert Agreement("TTFT, mean", 1, [1.0, 1.02, 0.99, 1.01], [1.0, 1.01, 0.98, 1.03]).agrees
     assert not Agreement("TTFT, mean", 1, [1.5, 1.51, 1.49, 1.5], [1.0, 1.01, 0.99, 1.0]).agrees
+
+
+def test_a_repeat_that_stood_still_widens_the_interval_and_moves_the_ratio_little() -> None:
+    quiet = Agreement("TTFT, mean", 1, [1.0, 1.02, 0.99, 1.01], [1.0, 1.01, 0.98, 1.03])
+    stalled = Agreement("TTFT, mean", 1, [1.0, 1.02, 0.99, 10.0], [1.0, 1.01, 0.98, 1.03])
+    assert quiet.interval[1] - quiet.interval[0] < 0.2
+    assert stalled.agrees
+    assert 1.0 < stalled.ratio < 2.0
