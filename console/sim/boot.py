@@ -11,7 +11,7 @@ from itertools import islice
 
 from console.sim import log
 from console.sim.faults import BootFault, Phase, boot_fault, say_boot_fault
-from console.sim.options import WEIGHTS_BYTES, Options
+from console.sim.options import Options
 
 VERSION = "0.32.0"
 _GIB = 1024**3
@@ -189,8 +189,7 @@ def _loading(options: Options, seconds: float, *, weight_only: bool) -> Iterator
         yield Beat(0.22 + 0.20 * done / _SHARDS, _shard(done), None if done else "load")
     text = f"Loading weights took {0.20 * seconds:.2f} seconds"
     yield Beat(0.43, _say("Worker_TP0", "default_loader.py:397", text))
-    share = WEIGHTS_BYTES * 2 / options.tensor_parallel / _GIB
-    text = f"Model loading took {share:.2f} GiB memory and {0.22 * seconds:.6f} seconds"
+    text = f"Model loading took {options.weights_bytes / _GIB:.2f} GiB memory and {0.22 * seconds:.6f} seconds"
     yield Beat(0.44, _each(options, "gpu_model_runner.py:5405", text))
     if weight_only:
         text = (

@@ -8,7 +8,7 @@ from typing import Literal
 
 from console.sim import log
 from console.sim.batch import Step
-from console.sim.options import KV_BYTES_PER_TOKEN, Options
+from console.sim.options import KV_BYTES_PER_TOKEN, RESERVED_BYTES, TOTAL_BYTES, Options
 
 Phase = Literal["start", "nccl", "load", "compile", "kv", "graphs"]
 _GIB = 1024**3
@@ -74,16 +74,25 @@ NAMES = frozenset(BOOT_FAULTS) | CRASHES | LASTING
 
 
 def boot_fault(name: str | None, options: Options) -> BootFault | None:
-    """What will end this start, if anything: the fault asked for, or a cache too small for one request."""
+    """What will end this start, if anything: a fault that was asked for, or a cache of a size that cannot be."""
     if name in BOOT_FAULTS:
         return BOOT_FAULTS[name]
-    return BOOT_FAULTS["kv-too-small"] if options.kv_tokens < options.max_len else None
+    if options.kv_tokens < options.max_len:
+        return BOOT_FAULTS["kv-too-small"]
+    return None if options.fits else BootFault("kv", "workers", _KV_TOO_LARGE)
 
 
 def say_boot_fault(fault: BootFault, options: Options, pid: int) -> None:
     """Write the root cause, then the wrapper that always follows."""
     text = fault.exception.format(
-        rank=0, pid=pid, streams=options.streams, blocks=options.kv_blocks, kv_too_small=_kv_too_small(options)
+        rank=0,
+        pid=pid,
+        streams=options.streams,
+        blocks=options.kv_blocks,
+        kv_too_small=_kv_too_small(options),
+        asked=(options.kv_bytes or 0) / _GIB,
+        free=max(0, TOTAL_BYTES - RESERVED_BYTES - options.weights_bytes) / _GIB,
+        used=options.weights_bytes / _GIB,
     )
     trace = f'Traceback (most recent call last):\n  File "{_SITE}/vllm/v1/engine/core.py", line 1330, in '
     if fault.where == "workers":
@@ -130,6 +139,12 @@ _OOM = (
 )
 ENGINE_DEAD = "EngineCore encountered an issue. See stack trace (above) for the root cause."
 _DEAD = f"vllm.v1.engine.exceptions.EngineDeadError: {ENGINE_DEAD}"
+
+
+_KV_TOO_LARGE = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {asked:.2f} GiB. GPU {rank} has a total capacity of "
+    "15.48 GiB of which {free:.2f} GiB is free. Process {pid} has {used:.2f} GiB memory in use."
+)
 
 
 def _ranks(options: Options) -> tuple[log.Role, ...]:

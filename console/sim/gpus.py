@@ -9,11 +9,9 @@ import uuid
 from typing import Any
 
 from console.sim.engine import Load
-from console.sim.options import WEIGHTS_BYTES, Options
+from console.sim.options import RESERVED_BYTES, TOTAL_BYTES, Options
 
 NAME = "NVIDIA GeForce RTX 5060 Ti"
-TOTAL_BYTES = 16_311 * 1024**2
-RESERVED_BYTES = 478 * 1024**2
 WORKSPACE_BYTES = 1_030 * 1024**2
 """CUDA context, activations and communication buffers of one rank."""
 GRAPHS_BYTES = 300 * 1024**2
@@ -92,7 +90,6 @@ class Cards:
 
 def _vram(options: Options) -> int:
     """Bytes in use on each card of a started engine."""
-    weights = WEIGHTS_BYTES * 2 // options.tensor_parallel
     cache = round(options.kv_tokens * options.kv_per_token)
     graphs = 0 if options.eager else GRAPHS_BYTES
-    return min(weights + cache + WORKSPACE_BYTES + graphs, TOTAL_BYTES - MARGIN_BYTES)
+    return min(options.weights_bytes + cache + WORKSPACE_BYTES + graphs, TOTAL_BYTES - MARGIN_BYTES)

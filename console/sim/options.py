@@ -11,6 +11,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+TOTAL_BYTES = 16_311 * 1024**2
+RESERVED_BYTES = 478 * 1024**2
+"""Of one card: all of it, and what the driver keeps of that."""
 WEIGHTS_BYTES = round(11.62 * 1024**3)
 """Resident a card, of about 23 GB in all."""
 KV_BYTES_PER_TOKEN = 2_500_000_000 / 122_880
@@ -67,6 +70,16 @@ class Options:
         if self.kv_bytes is not None:
             return round(self.kv_bytes / self.kv_per_token)
         return max(round(DEFAULT_KV_BYTES / self.kv_per_token), int(self.max_len * 1.07))
+
+    @property
+    def weights_bytes(self) -> int:
+        """The model's share of one card."""
+        return WEIGHTS_BYTES * 2 // self.tensor_parallel
+
+    @property
+    def fits(self) -> bool:
+        """Whether a cache whose size was given has room on a card beside the weights."""
+        return self.kv_bytes is None or self.weights_bytes + self.kv_bytes < TOTAL_BYTES - RESERVED_BYTES
 
     @property
     def kv_blocks(self) -> int:

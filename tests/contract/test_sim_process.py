@@ -190,6 +190,14 @@ def test_a_cache_that_cannot_hold_one_request_fails_without_a_fault(tmp_path: Pa
         assert "(0.93 GiB). Based on the available memory, the estimated maximum model length is 49" in stand.text()
 
 
+def test_a_cache_that_its_card_cannot_hold_beside_the_weights_fails_too(tmp_path: Path) -> None:
+    with stand_in(tmp_path, "--kv-cache-memory-bytes", "6G") as stand:
+        assert stand.wait() == 1
+        log = stand.text()
+        assert "Tried to allocate 6.00 GiB. GPU 0 has a total capacity of 15.48 GiB of which 3.84 GiB is free" in log
+        assert "GPU KV cache size" not in log
+
+
 def test_a_hang_at_nccl_stays_silent_and_still_minds_a_signal(tmp_path: Path) -> None:
     with stand_in(tmp_path, QWEN_CONSOLE_SIM_FAULT="hang-at-nccl") as stand:
         log = stand.until("vLLM is using nccl==")
