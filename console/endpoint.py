@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
+import sys
 import threading
 import time
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from console.files import parse_json
 from console.timely import Deadline, TimelyBackend
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     import httpx
 
 Fault = Literal["refused", "timeout", "too-big", "protocol", "proxy"]
@@ -90,6 +93,19 @@ def normal_url(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{base}"
 
 
+def _httpx() -> ModuleType:
+    """The library, without the command line that comes with it: that takes 30 ms and 3 MB.
+
+    Imported here, for the first frame of the console must not wait for it.
+    """
+    if "httpx" not in sys.modules:
+        # A module that is known to be absent; httpx does without it, as it does where click or rich is not installed.
+        sys.modules["httpx._main"] = None  # type: ignore[assignment]
+    import httpx
+
+    return httpx
+
+
 @dataclass(slots=True)
 class Endpoint:
     """One server's address and key; safe to use from several threads."""
@@ -128,13 +144,12 @@ class Endpoint:
     def _http(self) -> httpx.Client:
         with self._lock:
             if self._client is None:
-                # Imported here: the first frame of the console must not wait for it.
-                import httpx
-
-                host = urlsplit(self.url).hostname or ""
+                httpx, parts = _httpx(), urlsplit(self.url)
                 headers = {"authorization": f"Bearer {self.key}"} if self.key else {}
+                # Without TLS there is nothing to verify, and reading the authorities' certificates takes 20 ms.
+                tls, proxied = parts.scheme == "https", not is_loopback(parts.hostname or "")
                 try:
-                    self._client = httpx.Client(base_url=self.url, headers=headers, trust_env=not is_loopback(host))
+                    self._client = httpx.Client(base_url=self.url, headers=headers, trust_env=proxied, verify=tls)
                 except (ImportError, ValueError, httpx.InvalidURL) as error:
                     # Of what it is made from only the environment is not ours.
                     raise EndpointError("proxy", self.url, f"the proxy of this shell cannot be used: {error}") from None
@@ -149,9 +164,7 @@ class Endpoint:
                 pool._network_backend = TimelyBackend(backend, self._deadline)
 
     def _send(self, method: str, path: str, body: object, deadline: float, limit: int) -> Reply:
-        client = self._http()
-        import httpx
-
+        client, httpx = self._http(), _httpx()
         end = self._deadline.end = time.monotonic() + deadline
         try:
             with client.stream(method, path, json=body, timeout=deadline) as response:

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import TypeVar
 
 from textual.message import Message
@@ -13,6 +14,7 @@ from textual.message import Message
 from console.errors import ConsoleError
 
 T = TypeVar("T")
+_NAME = "console-look"
 
 
 def in_a_line(error: BaseException) -> str:
@@ -28,6 +30,13 @@ async def in_thread(job: Callable[[], T]) -> T:
     A daemon thread, not the loop's pool: leaving the console must not wait for a source that hangs, and a pool of few
     threads must not let one hanging source starve the others.
     """
+    run, done = _told(job)
+    threading.Thread(target=run, daemon=True, name=_NAME).start()
+    return await done
+
+
+def _told(job: Callable[[], T]) -> tuple[Callable[[], None], asyncio.Future[T]]:
+    """What a thread is to do, and the future that learns how it went."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
@@ -47,8 +56,32 @@ async def in_thread(job: Callable[[], T]) -> T:
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, tell)
 
-    threading.Thread(target=body, daemon=True, name="console-look").start()
-    return await done
+    return body, done
+
+
+class Onlooker:
+    """A thread of its own for looks that come again and again: starting one a look takes as much as many a look."""
+
+    def __init__(self) -> None:
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    async def look(self, job: Callable[[], T]) -> T:
+        """As `in_thread`; one look at a time."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, daemon=True, name=_NAME)
+            self._thread.start()
+        run, done = _told(job)
+        self._jobs.put(run)
+        return await done
+
+    def end(self) -> None:
+        """After the look that goes on, if one does: nobody waits for it."""
+        self._jobs.put(None)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
 
 
 class Poller:
@@ -83,16 +116,28 @@ class Poller:
 
     async def run(self, post: Callable[[Message], object], failed: Callable[[str, BaseException], object]) -> None:
         """Look until cancelled; what a look raises is told and does not end the loop."""
-        while True:
-            await self._awake.wait()
-            self._poked.clear()
-            try:
-                message = await in_thread(self._look)
-            except Exception as error:  # noqa: BLE001 - the worker's edge: told to the user, and the poll goes on
-                failed(self.name, error)
-            else:
-                if message is not None:
-                    post(message)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._period_s()):
-                    await self._poked.wait()
+        onlooker = Onlooker()
+        try:
+            while True:
+                await self._awake.wait()
+                self._poked.clear()
+                await self._look_once(onlooker, post, failed)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._period_s()):
+                        await self._poked.wait()
+        finally:
+            onlooker.end()
+
+    async def _look_once(
+        self,
+        onlooker: Onlooker,
+        post: Callable[[Message], object],
+        failed: Callable[[str, BaseException], object],
+    ) -> None:
+        try:
+            message = await onlooker.look(self._look)
+        except Exception as error:  # noqa: BLE001 - the worker's edge: told to the user, and the poll goes on
+            failed(self.name, error)
+        else:
+            if message is not None:
+                post(message)

@@ -68,3 +68,21 @@ def test_the_first_frame_waits_for_no_slow_import() -> None:
     code = f"import sys, console.tui.app; print(sorted({slow} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_http_comes_without_its_command_line_and_without_certificates_for_plain_http() -> None:
+    code = (
+        "import sys; from console.endpoint import Endpoint; client = Endpoint('http://127.0.0.1:9')._http(); "
+        "print(sorted({'click', 'rich'} & set(sys.modules)), client._transport._pool._ssl_context.cert_store_stats())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[] {'x509': 0, 'crl': 0, 'x509_ca': 0}\n"
+
+
+def test_https_is_verified() -> None:
+    code = (
+        "from console.endpoint import Endpoint; client = Endpoint('https://127.0.0.1:9')._http(); "
+        "context = client._transport._pool._ssl_context; print(context.verify_mode.name, context.check_hostname)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "CERT_REQUIRED True\n"

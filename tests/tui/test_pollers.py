@@ -109,6 +109,20 @@ async def test_what_a_look_raises_is_told_and_the_next_look_comes(source: Source
     task.cancel()
 
 
+async def test_all_looks_of_a_poller_are_on_one_thread_that_ends_with_it() -> None:
+    threads: list[threading.Thread] = []
+
+    def look() -> Message | None:
+        threads.append(threading.current_thread())
+        return None
+
+    task = asyncio.create_task(Poller("x", lambda: 0.0, look).run(lambda _: None, lambda *_: None))
+    await until(lambda: len(threads) > 10)
+    task.cancel()
+    (thread,) = set(threads)
+    await until(lambda: not thread.is_alive())
+
+
 async def test_a_cancelled_wait_leaves_its_thread_alone() -> None:
     gate = threading.Event()
     task = asyncio.create_task(in_thread(lambda: gate.wait(5)))
