@@ -250,14 +250,12 @@ class ConsoleApp(InOrder):
 
     @on(RunSeen)
     def _learn_run(self, event: RunSeen) -> None:
-        arm = run_lines.winner(event.run) if event.run and not event.live else None
-        winner = (event.run.id, arm) if event.run and arm else None
         if self.situation.run and event.run and not event.live and event.run.id == self.situation.run:
             self.ring(f"the A/B run of {event.run.preset} has ended")
         if event.run and event.news:
             self._telling.tell(run_lines.news(event.run), LONG_S, page=False)
-        unadvised = event.run is not None and not (event.live or winner)
-        self.know(run=event.run.id if event.run and event.live else None, winner=winner, unadvised=unadvised)
+        ended = event.run is not None and not event.live
+        self.know(run=event.run.id if event.run and event.live else None, run_ended=ended)
         self._tell_front()
 
     @on(NoticesSeen)

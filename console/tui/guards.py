@@ -53,7 +53,7 @@ def can_stop(now: Situation) -> str | None:
     """Stop server or run."""
     if refused := _foreign(now):
         return refused
-    if now.draining or now.raising:
+    if now.draining or now.raising or now.probing:
         return None
     if now.acting:
         return f"still at it: {now.acting}"
@@ -103,4 +103,4 @@ def can_probe(now: Situation) -> str | None:
 
 def can_adopt(now: Situation) -> str | None:
     """Write the winner, or say how an arm that is none is written."""
-    return None if now.winner or now.unadvised else "no finished run advises to adopt an arm"
+    return None if now.run_ended else "no finished run advises to adopt an arm"

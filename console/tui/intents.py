@@ -38,8 +38,13 @@ class Intents:
 
     def _start_or_ask(self, preset: Preset) -> None:
         now = self._app.situation
-        if not now.alive:
-            self._raise("starting", preset.name, partial(self._app.actions.start, preset))
+        start = partial(self._raise, "starting", preset.name, partial(self._app.actions.start, preset))
+        if not now.alive and now.hidden == "presets":
+            # Nobody sees which one is selected.
+            text = ["It is the one selected in the list behind tab.", "No server runs now: nothing is stopped."]
+            self._ask(f"Start {preset.name}?", text, "start it", start)
+        elif not now.alive:
+            start()
         else:
             self._ask(
                 f"Switch to {preset.name}?",
@@ -136,7 +141,7 @@ class Intents:
 
     def do_probe(self) -> None:
         """One prompt three times."""
-        self._app.act("testing the prefix cache", self._app.actions.probe)
+        self._app.act("testing the prefix cache", self._app.actions.probe, probing=True)
 
     def do_preset(self) -> None:
         """The selected preset in full."""

@@ -34,11 +34,11 @@ class Jobs:
         Args:
             title: what is being done, such as `stopping NAME`.
             job: what does it.
-            what: more that is known while it lasts (`draining`, `raising`, `coming`).
+            what: more that is known while it lasts (`draining`, `probing`, `raising`, `coming`).
         """
         self._newest += 1
         self._before = self._app.situation.status
-        self._app.know(**{"acting": title, "draining": False, "raising": "", "coming": "", **what})
+        self._app.know(**{"acting": title, "draining": False, "probing": False, "raising": "", "coming": "", **what})
         self._app.run_worker(self._do(self._newest, title, job), name=title, group="action", exit_on_error=False)
 
     async def _do(self, number: int, title: str, job: Job) -> None:
@@ -72,6 +72,6 @@ class Jobs:
 
     def _rest(self, outcome: str) -> None:
         """Nothing is being done; also takes back what was told of the job while it lasted."""
-        self._app.know(acting=None, draining=False, raising="", coming="")
+        self._app.know(acting=None, draining=False, probing=False, raising="", coming="")
         self._app.dashboard.tell_note("action", "")
         self._app.tell(outcome, LONG_S)

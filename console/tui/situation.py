@@ -30,16 +30,16 @@ class Situation:
     """Requests that run or wait now; `None` when that cannot be told."""
     run: str | None = None
     """The A/B run that lives."""
-    winner: tuple[str, str] | None = None
-    """Run and arm that the newest verdict advises to adopt."""
-    unadvised: bool = False
-    """The newest run has ended and advises none."""
+    run_ended: bool = False
+    """The newest run has ended: which of its arms to adopt can be told, or that none is advised."""
     back: Preset | None = None
     """The preset that was ready before the one at hand."""
     acting: str | None = None
     """What this console is doing to the server right now."""
     raising: Literal["", "server", "run"] = ""
     """What that brings up: a start and a run that begins can be broken off at any time."""
+    probing: bool = False
+    """It only asks the server something: a stop may cut that off."""
     coming: str = ""
     """The preset that is on its way up."""
     draining: bool = False

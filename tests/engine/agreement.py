@@ -112,7 +112,7 @@ def _ours(endpoint: Endpoint, prompts: list[str], streams: int, answer: int) -> 
     assert all(trace.ok for trace in traces)
     ttft = [trace.ttft_s for trace in traces if trace.ttft_s is not None]
     tpot = [trace.tpot_s for trace in traces if trace.tpot_s is not None]
-    # Where this process stood still for a whole answer, it came in one read: that has no time per token, least of all 0.
+    # An answer during which this process stood still came in one read: that has no time per token, least of all 0.
     assert len(ttft) == len(prompts)
     assert 4 * len(tpot) >= 3 * len(prompts)
     ends = [trace.sent + (trace.ended or 0.0) for trace in traces]

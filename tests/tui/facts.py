@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-from console.gpu.sample import GpuReport, GpuSample
+import pytest
+
+from console.gpu.sample import CardPair, GpuProcess, GpuReport, GpuSample
 from console.metrics.reading import Distribution, LastRequests, Mtp, PrefixCache, Reading
 from console.presets import Preset, Problem
 from console.presets.source import PresetError
 from console.server.status import Diagnosis, Phase, ServerStatus, State
 
 SIZES = [(80, 24), (120, 40)]
+sizes = pytest.mark.parametrize("size", SIZES, ids=["80x24", "120x40"])
 GIB = 1024**3
 
 READY = ServerStatus(
@@ -96,4 +100,26 @@ PRESETS = tuple(
 )
 BROKEN = Problem(
     "typo", Path("typo.yaml"), PresetError("typo.yaml:4: no flag --max-modle-len", "", "did you mean `max-model-len`?")
+)
+
+WHOLE = GpuReport(
+    0.0,
+    (
+        replace(
+            CARDS.cards[0],
+            uuid="GPU-1",
+            pcie_source="counters",
+            pcie_gen_max=5,
+            pcie_width_max=8,
+            pcie_replays=3,
+            throttle=("power cap",),
+            display=True,
+            persistence=False,
+            processes=(GpuProcess(4711, 13 * GIB, ours=True), GpuProcess(900, GIB)),
+        ),
+        replace(CARDS.cards[1], problem="GPU is lost"),
+    ),
+    driver="575.51",
+    cuda="13.0",
+    pairs=(CardPair(0, 1, p2p=False, p2p_status="chipset not supported", nvlink=False, path="PHB"),),
 )

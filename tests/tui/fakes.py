@@ -29,6 +29,7 @@ from console.tui.app import ConsoleApp
 from console.tui.config import Config
 from console.tui.preset_page import Inspection
 from console.tui.services import Services
+from console.tui.sources import Sources
 from tests.tui.facts import (
     BROKEN as BROKEN,
 )
@@ -61,6 +62,12 @@ from tests.tui.facts import (
 )
 from tests.tui.facts import (
     STARTING as STARTING,
+)
+from tests.tui.facts import (
+    WHOLE as WHOLE,
+)
+from tests.tui.facts import (
+    sizes as sizes,
 )
 
 
@@ -268,3 +275,17 @@ async def settled(pilot: Pilot[Any]) -> ConsoleApp:
     assert isinstance(app, ConsoleApp)
     await until(pilot, lambda: app.situation.known and app.situation.selected is not None)
     return app
+
+
+def texts(lines: object) -> list[str]:
+    """Lines as they read."""
+    assert isinstance(lines, list)
+    return ["".join(text for text, _ in line) for line in lines]
+
+
+def sources(server: FakeServer, **changes: Any) -> Sources:
+    """What the pollers of a console look at, after a first look at its server."""
+    services = replace(House(server).services(), paths=Paths.from_env(), **changes)
+    found = Sources(services)
+    found.status()
+    return found

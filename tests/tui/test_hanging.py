@@ -14,8 +14,9 @@ from console.presets import Preset
 from console.tui import card_lines, silences
 from console.tui.app import ConsoleApp
 from console.tui.preset_page import Inspection
+from console.tui.services import Say
 from console.tui.widgets.cards import Cards
-from tests.tui.fakes import PRESETS, READY, FakeGpus, FakeServer, House, settled, shows, until
+from tests.tui.fakes import PRESETS, READY, FakeGpus, FakeServer, House, screen_text, settled, shows, until
 
 
 @contextmanager
@@ -44,6 +45,34 @@ async def test_a_preset_whose_command_hangs_does_not_hold_up_the_others() -> Non
             await shows(pilot, "looking …")
             await pilot.press(">")
             await shows(pilot, "2 of 3 presets", "known to go wrong")
+
+
+async def test_a_prefix_test_that_is_not_answered_does_not_keep_x_from_the_server() -> None:
+    house, let_go = House(FakeServer(READY)), threading.Event()
+
+    def probe(say: Say) -> str:
+        say("a prompt of 3 blocks")
+        let_go.wait(60)
+        return "the prefix cache works"
+
+    app = ConsoleApp(replace(house.services(), probe_prefix=probe))
+    try:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await settled(pilot)
+            await pilot.press("p")
+            await shows(pilot, "a prompt of 3 blocks")
+            await pilot.press("p")
+            await shows(pilot, "still at it")
+            await pilot.press("x")
+            await shows(pilot, f"Stop {PRESETS[0].name}?")
+            await pilot.press("y")
+            await until(pilot, lambda: house.server.calls == ["stop"] and app.situation.acting is None)
+            let_go.set()
+            await until(pilot, lambda: not any(job.is_running for job in app.workers if job.group == "action"))
+            await pilot.pause()
+            assert "the prefix cache works" not in screen_text(app)
+    finally:
+        let_go.set()
 
 
 class HangingGpus(FakeGpus):

@@ -106,7 +106,7 @@ async def test_o_asks_adopts_the_winner_and_not_twice() -> None:
     async with house.app().run_test() as pilot:
         app = await settled(pilot)
         app.dashboard.post_message(RunSeen(run, live=False))
-        await until(pilot, lambda: app.situation.winner is not None)
+        await until(pilot, lambda: app.situation.run_ended)
         await pilot.press("o")
         await shows(pilot, "Adopt on?", "new: ", "with max-num-seqs 4", "new.yaml", "y write it")
         assert house.calls == []
@@ -124,7 +124,7 @@ async def test_what_o_wrote_is_selected_and_enter_would_start_it() -> None:
     async with house.app().run_test(size=(80, 24)) as pilot:
         app = await settled(pilot)
         app.dashboard.post_message(RunSeen(run, live=False))
-        await until(pilot, lambda: app.situation.winner is not None)
+        await until(pilot, lambda: app.situation.run_ended)
         await pilot.press("o")
         await shows(pilot, "y write it")
         house.presets = (*PRESETS, replace(PRESETS[0], name="new"))
@@ -154,7 +154,7 @@ async def test_o_where_no_arm_is_advised_names_the_command_that_adopts_one_all_t
         app = await settled(pilot)
         app.dashboard.post_message(RunSeen(run, live=False))
         app.sources.runs.listed = lambda: (run,)  # type: ignore[method-assign]
-        await until(pilot, lambda: app.situation.unadvised)
+        await until(pilot, lambda: app.situation.run_ended)
         await pilot.press("o")
         await shows(pilot, "this run advises to adopt nothing", "why   keep: off holds: on is a trade", command)
         await pilot.press("v")

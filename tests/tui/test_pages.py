@@ -5,72 +5,36 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from textual.pilot import Pilot
 
-from console.gpu.sample import CardPair, GpuProcess, GpuReport
 from console.lab.view import read_run
 from console.server.history import LEFT_OUT, History
 from console.server.minutes import Boot, CardMinute, Minute, Store, history_path
 from console.server.status import ServerStatus, State
-from console.tui.app import ConsoleApp
 from console.tui.card_lines import WholeCards, card_lines
 from console.tui.chain_lines import around, chain_lines, server_lines
-from console.tui.explanations import explanation
 from console.tui.help_lines import help_lines
 from console.tui.history_lines import history_lines
 from console.tui.interval_lines import interval_lines
-from console.tui.messages import ReadingSeen
-from console.tui.screens.explain import Explain, explicable
 from console.tui.screens.pager import Page, Pager
 from console.tui.sparks import spark
 from tests.tui.fakes import (
     BROKEN,
-    BUSY,
-    CARDS,
     GIB,
     READY,
-    SIZES,
+    WHOLE,
     FakeServer,
     House,
     screen_text,
     settled,
     shows,
+    sizes,
+    texts,
     until,
 )
 from tests.unit.lab_runs import make_run, whole_run
-
-sizes = pytest.mark.parametrize("size", SIZES, ids=["80x24", "120x40"])
-WHOLE = GpuReport(
-    0.0,
-    (
-        replace(
-            CARDS.cards[0],
-            uuid="GPU-1",
-            pcie_source="counters",
-            pcie_gen_max=5,
-            pcie_width_max=8,
-            pcie_replays=3,
-            throttle=("power cap",),
-            display=True,
-            persistence=False,
-            processes=(GpuProcess(4711, 13 * GIB, ours=True), GpuProcess(900, GIB)),
-        ),
-        replace(CARDS.cards[1], problem="GPU is lost"),
-    ),
-    driver="575.51",
-    cuda="13.0",
-    pairs=(CardPair(0, 1, p2p=False, p2p_status="chipset not supported", nvlink=False, path="PHB"),),
-)
-
-
-def texts(lines: object) -> list[str]:
-    assert isinstance(lines, list)
-    return ["".join(text for text, _ in line) for line in lines]
 
 
 @sizes
@@ -121,73 +85,6 @@ async def test_every_sign_is_in_the_help() -> None:
     rows = "\n".join(texts(help_lines({}, 80, 20)))
     for text in ("○ stopped", "▸ under way", "▲ better", "▼ worse", "= same", "? open", "just short of that word"):
         assert text in rows, text
-
-
-async def _explaining(pilot: Pilot[Any]) -> ConsoleApp:
-    """A busy server's figures on the screen, and `i` pressed; nothing is read any more."""
-    app = await settled(pilot)
-    app.dashboard.post_message(ReadingSeen(BUSY))
-    await shows(pilot, "92.4 %")
-    app.workers.cancel_all()
-    await pilot.press("i")
-    return app
-
-
-@pytest.mark.parametrize(("key", "sign"), [("t", "t"), ("?", "?"), ("pagedown", "pagedown"), ("2", "2")])
-async def test_a_key_that_does_nothing_under_i_says_so_beside_those_that_do(key: str, sign: str) -> None:
-    async with House(FakeServer(READY)).app().run_test(size=(80, 24)) as pilot:
-        await _explaining(pilot)
-        await shows(pilot, "prefix hit rate  92.4 %", "←↓↑→ tab another figure   esc back")
-        await pilot.press(key)
-        await shows(pilot, "prefix hit rate", f"{sign} does nothing here   ←↓↑→ tab another figure   esc back")
-        await pilot.press("tab")
-        await until(pilot, lambda: "does nothing" not in screen_text(pilot.app))
-        await shows(pilot, "←↓↑→ tab another figure   esc back")
-        await pilot.press(key, "escape")
-        await shows(pilot, "q quit")
-        assert "does nothing" not in screen_text(pilot.app)
-
-
-@sizes
-async def test_the_explanation_and_the_figures_above_it_are_of_one_look(size: tuple[int, int]) -> None:
-    async with House(FakeServer(READY)).app().run_test(size=size) as pilot:
-        app = await _explaining(pilot)
-        await shows(pilot, "the last 30 s, n = 5")
-        later = replace(BUSY, window_s=24.0, prefix_cache=replace(BUSY.prefix_cache, hit_rate=0.123))
-        app.dashboard.post_message(ReadingSeen(later))
-        await shows(pilot, "the last 24 s, n = 5", "prefix hit rate  12.3 %", "hit rate")
-
-
-def test_the_queue_says_when_a_request_is_counted() -> None:
-    found = explanation("q_m", card=False)
-    assert found is not None
-    assert "counts once it has ended, so those that wait or run now are not in it yet" in found.what
-
-
-@sizes
-async def test_g_shows_the_whole_of_a_card(size: tuple[int, int]) -> None:
-    house = House(FakeServer(READY), cards=WHOLE)
-    async with house.app().run_test(size=size) as pilot:
-        await settled(pilot)
-        await shows(pilot, "✖ GPU is lost")
-        await pilot.press("g")
-        text = await shows(
-            pilot, "GPU-1", "gen5 x8 at most", "exact, from byte counters", "pid 4711", "ours", "others'"
-        )
-        assert {len(row) for row in text.split("\n")} == {size[0]}
-        await pilot.press("end")
-        await shows(pilot, "driver 575.51 · CUDA up to 13.0", "P2P no (chipset not supported) · PHB · no NVLink")
-
-
-def test_clocks_that_nothing_holds_down_are_not_throttled() -> None:
-    free = replace(WHOLE, cards=(replace(WHOLE.cards[0], throttle=()),))
-    assert "clocks    not throttled" in texts(card_lines(WholeCards(free, {}), 78))
-    assert "clocks    throttled: power cap" in texts(card_lines(WholeCards(WHOLE, {}), 78))
-
-
-def test_cards_of_another_machine_are_named_so() -> None:
-    assert "the watched server" in texts(card_lines(WholeCards(WHOLE, {}, elsewhere=True), 78))[0]
-    assert texts(card_lines(WholeCards(None, {}), 78)) == ["not looked at yet"]
 
 
 @pytest.mark.parametrize("width", [58, 78, 118])
@@ -264,36 +161,6 @@ async def test_from_any_page_one_key_leads_to_any_other_and_esc_back() -> None:
         assert len(app.screen_stack) == 2
         await pilot.press("escape")
         await until(pilot, lambda: front() == "")
-
-
-@sizes
-async def test_i_explains_the_figure_under_the_pointer(size: tuple[int, int]) -> None:
-    async with House(FakeServer(READY)).app().run_test(size=size) as pilot:
-        app = await _explaining(pilot)
-        await shows(pilot, "prefix hit rate", "off is not 0 %", "cached / (cached + computed)", "the last 30 s, n = 5")
-        await pilot.press("right")
-        await shows(pilot, "prefix hit rate, lifetime", "since the server became ready")
-        await pilot.press("right")
-        await shows(pilot, "TTFT, mean", "412 ms", "time_to_first_token_seconds: exact", "n = 5")
-        await pilot.press("up")
-        await shows(pilot, "NVML")
-        await pilot.press("tab", "shift+tab", "left", "down")
-        assert sum(field.pointed for field, _ in explicable(app.dashboard)) == 1
-        await pilot.press("escape")
-        await until(pilot, lambda: not isinstance(app.screen, Explain))
-        assert not app.dashboard.query(".-pointed")
-        assert {len(row) for row in screen_text(app).split("\n")} == {size[0]}
-
-
-@sizes
-async def test_every_figure_on_the_dashboard_explains_itself(size: tuple[int, int]) -> None:
-    async with House(FakeServer(READY)).app().run_test(size=size) as pilot:
-        app = await settled(pilot)
-        form = app.dashboard._reading
-        explained = {field.name for field, _ in explicable(app.dashboard)}
-        assert {field.name for field in form.shown} - explained == {"win"}
-        for row in app.dashboard._cards.rows:
-            assert {field.name for field in row.shown} - explained == {"i"}
 
 
 async def test_p_tests_the_prefix_cache_and_tells_the_verdict() -> None:
@@ -394,17 +261,6 @@ async def test_a_page_never_loses_that_it_is_simulated() -> None:
             await pilot.press(key)
             await until(pilot, lambda: "SIMULATED" in screen_text(pilot.app).split("\n")[0])
             assert isinstance(pilot.app.screen, Page)
-
-
-def test_a_command_of_a_process_is_wrapped_not_cut_at_the_edge() -> None:
-    command = (
-        "/opt/vllm/bin/python -P -m vllm.entrypoints.cli.main serve unsloth/Qwen3.8-27B-NVFP4 " + "--a-flag 1 " * 30
-    )
-    rows = texts(card_lines(WholeCards(WHOLE, {4711: command}), 78))
-    at = next(i for i, row in enumerate(rows) if row.endswith("pid 4711"))
-    assert rows[at + 1].split() == ["/opt/vllm/bin/python", "-P", "-m", "vllm.entrypoints.cli.main"]
-    assert rows[at + 2].endswith("…")
-    assert max(map(len, rows)) <= 78
 
 
 def test_the_proof_of_a_value_without_a_word_is_found_by_the_links_name() -> None:

@@ -22,16 +22,15 @@ from tests.tui.fakes import (
     FAILED,
     IDLE,
     READY,
-    SIZES,
     STARTING,
     FakeServer,
     House,
     screen_text,
     shows,
+    sizes,
     until,
 )
 
-sizes = pytest.mark.parametrize("size", SIZES, ids=["80x24", "120x40"])
 LOG = (
     "(APIServer pid=7) INFO 11-29 12:00:00 [api_server.py:1] Starting vLLM server on http://127.0.0.1:8000",
     "(EngineCore pid=8) WARNING 11-29 12:00:01 [core.py:2] a warning",

@@ -17,9 +17,10 @@ from tests.tui.fakes import (
     House,
     screen_text,
     shows,
+    sizes,
     until,
 )
-from tests.tui.test_screen import app_of, sizes, whole_width
+from tests.tui.test_screen import app_of, whole_width
 from tests.unit.lab_runs import Speed, make_run, whole_run
 
 
@@ -79,7 +80,7 @@ async def test_a_verdict_has_its_sentence_its_ratios_with_intervals_and_the_offe
         await shows(pilot, "● ready")
         app = app_of(pilot)
         app.dashboard.post_message(RunSeen(run, live=False))
-        await until(pilot, lambda: app.situation.winner == (run.id, "on"))
+        await until(pilot, lambda: app.situation.run_ended)
         if size[0] < 120:
             await pilot.press("tab")
         pair = run.metrics["decode.tpot_s"].compare[0]

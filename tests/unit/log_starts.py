@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from console.server.diagnose import diagnose
+
 API = "(APIServer pid=11) INFO 02-03 10:00:00 [x.py:1] "
 CORE = "(EngineCore pid=12) ERROR 02-03 10:01:00 [core.py:1] "
 RANK0 = "(Worker_TP0 pid=13) ERROR 02-03 10:01:00 [multiproc_executor.py:9] "
@@ -64,3 +66,16 @@ def raw(said: str, before: Sequence[str] = ()) -> list[str]:
 def plain(said: str, before: Sequence[str] = ()) -> list[str]:
     """Lines as they stand, behind a start where one had begun."""
     return [*BANNER, *before, *said.split("\n")]
+
+
+NCCL = "(Worker_TP1 pid=14) INFO 02-03 10:00:10 [pynccl.py:1] vLLM is using nccl==2.28.9"
+BLOCKED = (
+    "(EngineCore pid=12) INFO 02-03 10:20:00 [shm_broadcast.py:1] No available shared memory broadcast block found in "
+    "60 seconds. This typically happens when some processes are hanging or doing some time-consuming work."
+)
+SERVED = '(APIServer pid=11) INFO:     127.0.0.1:5 - "POST /v1/chat/completions HTTP/1.1" 200 OK'
+
+
+def cause(lines: list[str], *, alive: bool = False, silent_s: float = 0.0, exit_code: int | None = None) -> str | None:
+    found = diagnose(lines, alive=alive, silent_s=silent_s, exit_code=exit_code)
+    return found.cause if found else None
