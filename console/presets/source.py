@@ -6,7 +6,9 @@ import difflib
 import os
 import re
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -70,19 +72,27 @@ def read(path: Path, kind: str = "a preset", start: str = "model:") -> Document:
     except (OSError, UnicodeDecodeError) as error:
         fix = "see that it is a text file, and its permissions"
         raise PresetError(f"{path} cannot be read", describe(error), fix) from None
-    lines: dict[KeyPath, int] = {}
     try:
-        node = compose(text)
-        if node is None:
-            return Document(path, {})
-        if not isinstance(node, yaml.MappingNode):
-            raise PresetError(
-                f"{path}:1: {kind} is a map of keys", "the file holds something else", f"write keys such as `{start}`"
-            )
-        return Document(path, plain(node, lines), lines)
+        found = _composed(text)
     except YamlError as error:
         place = f"{path}:{error.line}" if error.line else str(path)
         raise PresetError(f"{place}: {error.what}", error.why, error.fix) from None
+    if found is None:
+        raise PresetError(
+            f"{path}:1: {kind} is a map of keys", "the file holds something else", f"write keys such as `{start}`"
+        )
+    values, lines = found
+    return Document(path, deepcopy(values), lines)
+
+
+@lru_cache(maxsize=64)
+def _composed(text: str) -> tuple[dict[str, Any], dict[KeyPath, int]] | None:
+    """Values and lines of a map; `None` if it is something else. Files are read again and again, and seldom change."""
+    lines: dict[KeyPath, int] = {}
+    node = compose(text)
+    if node is None:
+        return {}, lines
+    return (plain(node, lines), lines) if isinstance(node, yaml.MappingNode) else None
 
 
 def expand(document: Document, value: Any, at: KeyPath, unset: list[Unset]) -> Any:

@@ -13,6 +13,7 @@ import signal
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,8 +61,9 @@ Table = Mapping[int, Stat]
 """Every living process by pid, at one moment."""
 
 
+@cache
 def boot_id() -> str:
-    """This boot of the machine."""
+    """This boot of the machine, which no process outlives."""
     try:
         return (PROC / "sys/kernel/random/boot_id").read_text().strip()
     except OSError:

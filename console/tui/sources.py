@@ -230,10 +230,12 @@ class Sources:
             lines, self._log_offset = _end_of(path, of_run=of_run)
         else:
             lines, self._log_offset = follow(Path(path), self._log_offset)
-        if not lines and not fresh:
+        # Of a server at rest the log grows by nothing but our own looks at it.
+        folded = list(fold(lines, of_run=of_run))
+        if not folded and not fresh:
             return None
         secrets = self._services.server.secrets()
-        new = [redact(line, secrets) for line in fold(lines, of_run=of_run)]
+        new = [redact(line, secrets) for line in folded]
         self._log_lines.extend(new)
         if not fresh:
             self._count_errors(new)

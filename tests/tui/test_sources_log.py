@@ -37,6 +37,19 @@ def test_a_flood_is_skipped_to_its_end(tmp_path: Path) -> None:
     assert len(seen.lines) <= 2000
 
 
+def test_a_log_that_grows_by_nothing_but_our_own_looks_is_not_news(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    log.write_text("ready\n")
+    found = sources(FakeServer(replace(READY, log=str(log))))
+    found.log()
+    with log.open("a") as file:
+        file.write('(APIServer pid=1) INFO:     127.0.0.1:5 - "GET /metrics HTTP/1.1" 200 OK\n')
+    assert found.log() is None
+    with log.open("a") as file:
+        file.write("said\n")
+    assert found.log() == LogSeen(str(log), ("ready", "said"))
+
+
 def test_another_log_replaces_the_first(tmp_path: Path) -> None:
     first, second = tmp_path / "1.log", tmp_path / "2.log"
     first.write_text("one\n")
