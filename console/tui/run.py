@@ -15,6 +15,8 @@ from console.tui.leaving import die_of_quit
 if TYPE_CHECKING:
     from console.tui.services import Services
 
+_TURN_S = 0.001
+
 
 def run(services: Services) -> int:
     """Run the console until its user leaves; what goes on without it is said on the way out.
@@ -23,6 +25,9 @@ def run(services: Services) -> int:
         0 after a quit, 128 + the signal after one that ends programs, 1 after a fault of the console itself. SIGQUIT
         does not return: the process dies of it.
     """
+    # A look that reads a flooded log holds the interpreter for this long at each of its turns: a key must not wait
+    # through several of the usual 5 ms.
+    sys.setswitchinterval(_TURN_S)
     app = ConsoleApp(services)
     ThriftyDriver.only_ascii = services.config.wants_ascii
     code = app.run(mouse=services.config.wants_mouse)
