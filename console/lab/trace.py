@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -124,8 +125,21 @@ class Trace:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Trace:
-        """The inverse of `to_json`; unknown keys are ignored."""
-        return cls(**{name: raw[name] for name in cls.__dataclass_fields__ if name in raw})
+        """The inverse of `to_json`; unknown keys are ignored.
+
+        Raises:
+            ValueError, TypeError: no request can have been seen like this.
+        """
+        found = cls(**{name: raw[name] for name in cls.__dataclass_fields__ if name in raw})
+        counts = [count for count in found.tokens if count is not None]
+        if len(found.tokens) != len(found.stamps) or not (_rising(found.stamps) and _rising(counts)):
+            raise ValueError("stamps or counts that no stream can have")
+        return found
+
+
+def _rising(values: Sequence[float]) -> bool:
+    """Finite, none negative, and none less than the one before."""
+    return all(0 <= before <= after < math.inf for before, after in pairwise([0, *values]))
 
 
 def _rounded(value: float | None) -> float | None:

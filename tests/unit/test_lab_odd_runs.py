@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
@@ -47,6 +48,28 @@ def test_lines_of_another_shape_spoil_their_own_run_only(lines: str, capsys: pyt
         said = capsys.readouterr()
         assert code == (1 if view.problem == UNREADABLE else 0)
         assert code == 0 or "cannot be shown" in said.err
+
+
+@pytest.mark.parametrize(
+    ("stamps", "tokens"),
+    [
+        ([-1.0, 0.2], [1, 2]),
+        ([0.2, 0.1], [1, 2]),
+        ([0.1, math.nan], [1, 2]),
+        ([0.1, math.inf], [1, 2]),
+        ([0.1, 0.2], [2, 1]),
+        ([0.1, 0.2], [1]),
+    ],
+)
+def test_a_request_that_nobody_can_have_seen_is_in_no_figure(stamps: list[float], tokens: list[int]) -> None:
+    made = whole_run()
+    lines = (made.folder / FILE).read_text().splitlines()
+    at = next(i for i, text in enumerate(lines) if '"event": "request"' in text and '"decode"' in text)
+    event = json.loads(lines[at])
+    event["trace"] |= {"stamps": stamps, "tokens": tokens}
+    (made.folder / FILE).write_text("\n".join([*lines[:at], json.dumps(event), *lines[at + 1 :], ""]))
+    view = read_run(made.folder)
+    assert (view.state, view.problem) == ("failed", UNREADABLE)
 
 
 def test_nesting_without_end_is_no_event() -> None:
