@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import termios
 import tty
+from codecs import IncrementalDecoder, getincrementaldecoder
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
@@ -16,6 +19,11 @@ from console.tui.wire import Wire
 
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 """Around an update, so that the terminal shows it at once."""
+
+
+def _forgiving(encoding: str) -> Callable[[], IncrementalDecoder]:
+    """Of bytes that are no text in this encoding, such as an é typed in Latin-1, a sign in their place and no crash."""
+    return partial(getincrementaldecoder(encoding), errors="replace")
 
 
 class ThriftyDriver(LinuxDriver):
@@ -50,8 +58,9 @@ class ThriftyDriver(LinuxDriver):
 
     def run_input_thread(self) -> None:
         """Read keys from now on."""
-        # Textual's own takes its parser from there, and offers no other way to give it one.
+        # Textual's own takes parser and decoder from there, and offers no other way to give it one.
         linux_driver.XTermParser = Keystrokes  # type: ignore[attr-defined]
+        linux_driver.getincrementaldecoder = _forgiving  # type: ignore[attr-defined,assignment]
         super().run_input_thread()
 
     def _sigcont_application(self, *_: object) -> None:

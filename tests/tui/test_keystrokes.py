@@ -86,6 +86,15 @@ def test_esc_is_a_no_and_the_key_behind_it_asks_the_next_question(console: Termi
     assert "Stop" not in console.glass.text
 
 
+def test_bytes_that_are_no_text_are_keys_that_do_nothing(console: Terminal) -> None:
+    console.type(b"\xe9\xff\xfe\x80")
+    console.type(b"?")
+    console.shows("draw anew")
+    console.type(b"\xc3")
+    console.type(b"\x1b")
+    console.shows("x stop")
+
+
 def test_esc_on_the_dashboard_takes_nothing_from_the_key_behind_it(console: Terminal) -> None:
     console.type(b"\x1b2")
     console.shows("▸2 qwen3.8")
