@@ -34,7 +34,7 @@ from console.tui.messages import (
     Said,
     StatusSeen,
 )
-from console.tui.palette import ConsoleCommands
+from console.tui.palette import ConsoleCommands, Palette
 from console.tui.pollers import in_a_line
 from console.tui.rhythm import Rhythm
 from console.tui.screens.dashboard import Dashboard
@@ -140,6 +140,11 @@ class ConsoleApp(InOrder):
         """Back from a suspension: the terminal has forgotten everything, and Textual paints only what changed."""
         self._rhythm.resume()
         self.paint_anew()
+
+    def action_command_palette(self) -> None:
+        """Find a command by its name."""
+        if not isinstance(self.front, Palette):
+            self.push_screen(Palette(id="--command-palette"))
 
     def paint_anew(self) -> None:
         """The terminal may show anything now: send the whole screen."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 
 from console.tui.commands import COMMANDS, Command, shown_keys
 
@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from console.tui.app import ConsoleApp
 
 _LEFT_OUT = ("palette", "up", "down", "select")
+
+
+class Palette(CommandPalette):
+    """Textual's, which a key to a page of its list ends with an error while the list has no place on the screen yet."""
+
+    def _action_command_list(self, action: str) -> None:
+        if self.query_one(CommandList).scrollable_content_region:
+            super()._action_command_list(action)
 
 
 class ConsoleCommands(Provider):

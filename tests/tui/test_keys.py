@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from textual.command import CommandList
 
 from console.tui.messages import StatusSeen
+from console.tui.palette import Palette
 from console.tui.screens.modal import Question
 from tests.tui.fakes import (
     PRESETS,
@@ -81,6 +83,23 @@ async def test_the_palette_finds_commands() -> None:
         await pilot.press("escape")
         await shows(pilot, "hit rate")
         assert app.return_value is None
+
+
+async def test_a_page_of_commands_that_have_no_place_yet_is_no_error() -> None:
+    async with House().app().run_test() as pilot:
+        app = await settled(pilot)
+        await pilot.press(":")
+        await until(
+            pilot, lambda: isinstance(app.screen, Palette) and app.screen.query_one(CommandList).option_count > 0
+        )
+        found = app.screen.query_one(CommandList)
+        found.highlighted = 0
+        found.styles.width = found.styles.max_width = 0
+        await until(pilot, lambda: not found.scrollable_content_region)
+        found._clear_caches()
+        await pilot.press("pageup", "pagedown")
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(app.screen, Palette))
 
 
 @pytest.mark.parametrize("key", ["q", "ctrl+q"])
