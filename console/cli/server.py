@@ -9,10 +9,10 @@ from console import units
 from console.cli.house import DEFAULT_PRESET, House
 from console.cli.joining import is_of, start_or_join
 from console.cli.voice import offer, say
-from console.errors import BusyError, ConsoleError, Exit, NothingError, UsageError
+from console.errors import ConsoleError, Exit, NothingError, UsageError
 from console.presets import Preset, apply_overrides, parse_assignments
 from console.presets.installed import installed, stands_in
-from console.server.run_lock import run_is_live
+from console.server.run_lock import refuse_during_a_run
 from console.server.status import Diagnosis, ServerStatus, State
 from console.server.stop import StopReport
 
@@ -25,7 +25,7 @@ def up(args: argparse.Namespace) -> int:
             "`up` takes --no-wait or --prove", "only a server that is ready can be proved", "leave one out"
         )
     preset = apply_overrides(house.preset(args.preset), parse_assignments(args.changes))
-    _refuse_during_a_run(house)
+    refuse_during_a_run(house.paths)
     running = house.server.status()
     changed = bool(args.changes)
     same = is_of(house, running, preset, changed=changed)
@@ -162,7 +162,7 @@ def unsaid(found: Diagnosis) -> list[str]:
 def down(args: argparse.Namespace) -> int:
     """Stop the server, whole; with `--drain` after it has answered what it was asked."""
     house = House.of(args)
-    _refuse_during_a_run(house)
+    refuse_during_a_run(house.paths)
     if args.drain is not None and not _drained(house, args.drain):
         return Exit.INTERRUPTED
     return _told(house.server.stop(on_event=say))
@@ -215,7 +215,7 @@ def restart(args: argparse.Namespace) -> int:
             "it starts what was ready before",
             "leave one of them out",
         )
-    _refuse_during_a_run(house)
+    refuse_during_a_run(house.paths)
     preset = _wanted(house, args)
     _warn(preset)
     if args.drain is not None and not _drained(house, args.drain):
@@ -263,8 +263,3 @@ def _wanted(house: House, args: argparse.Namespace) -> Preset:
     if running is None:
         raise NothingError("no server runs", "", "start one: `qwen-console up PRESET`")
     return running
-
-
-def _refuse_during_a_run(house: House) -> None:
-    if run_id := run_is_live(house.paths):
-        raise BusyError(f"the A/B run {run_id} owns the server", "", f"`qwen-console ab stop {run_id}` ends it first")

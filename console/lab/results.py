@@ -152,17 +152,19 @@ def _is_over(plan: Plan, events: Sequence[Event]) -> bool:
 
 
 def _boots(events: Iterable[Event]) -> tuple[BootResult, ...]:
-    sent: dict[int, list[Sent]] = {}
+    sent: dict[int, dict[tuple[str, str, str], Sent]] = {}
     ends: dict[int, BootResult] = {}
     for event in events:
         if event["event"] == "boot-start":
             # A boot that was begun again counts from its new beginning.
-            sent[event["n"]] = []
+            sent[event["n"]] = {}
         elif event["event"] == "request" and event["workload"] != "warm-up":
-            trace = Trace.from_json(event["trace"])
-            sent.setdefault(event["n"], []).append(Sent(event["workload"], event["phase"], event["key"], trace))
+            name, of_boot = (event["workload"], event["phase"], event["key"]), sent.setdefault(event["n"], {})
+            if name in of_boot:
+                raise ValueError(f"the request {' '.join(name)} stands there twice")
+            of_boot[name] = Sent(*name, Trace.from_json(event["trace"]))
         elif event["event"] == "boot-end":
-            ends[event["n"]] = _boot(event, sent.get(event["n"], []))
+            ends[event["n"]] = _boot(event, [*sent.get(event["n"], {}).values()])
     return tuple(ends[n] for n in sorted(ends))
 
 

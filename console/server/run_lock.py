@@ -87,6 +87,16 @@ def refuse_probe(paths: Paths) -> None:
         )
 
 
+def refuse_during_a_run(paths: Paths) -> None:
+    """See that no run owns the server.
+
+    Raises:
+        BusyError: one does.
+    """
+    if run_id := run_is_live(paths):
+        raise busy_with(run_id)
+
+
 def busy_with(run_id: str) -> BusyError:
     """What a verb says that would disturb a run."""
     return BusyError(

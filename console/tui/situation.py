@@ -65,6 +65,8 @@ class Situation:
         """What a stop of the server would cut off, as the end of a sentence."""
         if self.status.state is State.STARTING:
             return "its start is broken off"
+        if self.probing and (self.requests or 0) <= 1:
+            return "the prefix test is cut off"
         if self.requests is None:
             return "requests in flight are cut off, how many is not known"
         if not self.requests:

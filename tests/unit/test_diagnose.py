@@ -244,6 +244,23 @@ def test_a_pinned_cache_is_what_is_made_smaller_and_the_line_is_said_once() -> N
     assert str(failure("p", ServerStatus(State.FAILED, diagnosis=found))).count(oom) == 1
 
 
+def test_a_pinned_cache_far_too_large_gets_a_size_that_fits() -> None:
+    oom = (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 536.00 MiB. GPU 0 has a total capacity of 15.48 "
+        "GiB of which 128.00 MiB is free."
+    )
+    lines = [
+        "(APIServer pid=1) INFO 11-29 20:28:42 [utils.py:286] non-default args: {'kv_cache_memory_bytes': 9000000000}",
+        "(Worker_TP0 pid=2) INFO 11-29 20:28:42 [x.py:1] Model loading took 11.62 GiB memory and 60.000000 seconds",
+        "(Worker_TP0 pid=2) ERROR 11-29 20:28:43 [multiproc_executor.py:1063] WorkerProc hit an exception.",
+        f"(Worker_TP0 pid=2) ERROR 11-29 20:28:43 [multiproc_executor.py:1063] {oom}",
+    ]
+    found = diagnose(lines, exit_code=1)
+    assert found is not None
+    assert "set --kv-cache-memory-bytes 2684354560 (now 9000000000, and beside 11.62 GiB of weights about" in found.fix
+    assert "`--set kv-cache-memory-bytes=2684354560`" in found.fix
+
+
 def test_a_fix_with_a_value_names_the_key_of_a_preset_too() -> None:
     fix = "set --max-num-batched-tokens 1024 (now 2048); or set --gpu-memory-utilization 0.9 (now 0.91)"
     assert as_keys(fix) == (

@@ -72,6 +72,15 @@ def test_a_request_that_nobody_can_have_seen_is_in_no_figure(stamps: list[float]
     assert (view.state, view.problem) == ("failed", UNREADABLE)
 
 
+def test_a_request_that_stands_there_twice_is_counted_in_no_throughput() -> None:
+    made = whole_run()
+    lines = (made.folder / FILE).read_text().splitlines()
+    at = next(i for i, text in enumerate(lines) if '"event": "request"' in text and '"concurrent"' in text)
+    (made.folder / FILE).write_text("\n".join([*lines[: at + 1], lines[at], *lines[at + 1 :], ""]))
+    view = read_run(made.folder)
+    assert (view.state, view.problem) == ("failed", UNREADABLE)
+
+
 def test_nesting_without_end_is_no_event() -> None:
     made = whole_run()
     _spoil(made, "[" * 100_000)

@@ -48,6 +48,11 @@ class PrefixTest:
             return f"{first} tokens came from the cache at the first sending: somebody sent this prompt before"
         if self.ok and self.cached[1] == 0:
             return f"the prefix cache works from the third sending on: {last} of {self.prompt_tokens} tokens"
+        if self.ok and last < self.expected:
+            return (
+                f"the prefix cache works: {last} of {self.prompt_tokens} tokens; MTP computes the last matched block "
+                f"of {self.block_tokens} again"
+            )
         if self.ok:
             return f"the prefix cache works: {last} of {self.prompt_tokens} tokens, whole blocks of {self.block_tokens}"
         if not last:

@@ -14,6 +14,9 @@ _FREE = re.compile(r"of which (?P<free>[\d.]+ [KMG]i?B|\d+ bytes) is free|(?P<ol
 _CARD = re.compile(r"GPU (?P<card>\d+) has|\(GPU (?P<old>\d+);")
 _TOTAL = re.compile(r"total capacity of (?P<size>[\d.]+ GiB)")
 _HOLDERS = re.compile(r"Process (?P<pid>\d+) has (?P<size>[\d.]+ [KMG]i?B) memory in use")
+_GIB = 1024**3
+_REST_GIB = 1.25
+"""What a card needs beside weights and cache: the driver's context, activations, buffers, graphs."""
 _CACHE_STEP = 256 * 1024**2
 """By how much a pinned cache is made smaller: less is no room for a prompt's activations."""
 
@@ -40,6 +43,11 @@ def lower_utilization(fault: Fault, step: float) -> str:
     if fault.story.facts.kv_pinned or fault.story.arg("kv_cache_memory_bytes"):
         ignored = "with it set, --gpu-memory-utilization is ignored"
         if (pinned := whole(fault.story.arg("kv_cache_memory_bytes"))) and pinned > _CACHE_STEP:
+            if (room := _room_for_cache(fault)) and room < pinned - _CACHE_STEP:
+                return (
+                    f"set --kv-cache-memory-bytes {room} (now {pinned}, and beside {fault.story.facts.weights_gib:g} "
+                    f"GiB of weights about {room / _GIB:.2f} GiB fit; {ignored})"
+                )
             return (
                 f"set --kv-cache-memory-bytes {pinned - _CACHE_STEP} (now {pinned}: 256 MiB less for the KV cache; "
                 f"{ignored})"
@@ -48,6 +56,15 @@ def lower_utilization(fault: Fault, step: float) -> str:
     if (now := utilization(fault)) is None:
         return f"lower --gpu-memory-utilization by {step:g}"
     return f"set --gpu-memory-utilization {round(now - step, 4):g} (now {now:g})"
+
+
+def _room_for_cache(fault: Fault) -> int | None:
+    """Bytes of a pinned cache that fit on a card beside its weights, where the log tells both sizes."""
+    weights, total = fault.story.facts.weights_gib, _TOTAL.search(fault.context(80, 150))
+    if not weights or not total:
+        return None
+    steps = int((float(total["size"].removesuffix(" GiB")) - weights - _REST_GIB) * _GIB // _CACHE_STEP)
+    return steps * _CACHE_STEP if steps > 0 else None
 
 
 def _rounded_down(tokens: int) -> int:
