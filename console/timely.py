@@ -17,6 +17,11 @@ _OVER_S = 0.001
 """What is left of a deadline that has passed: what lies there already may be taken, nothing is waited for."""
 
 
+def asleep_s() -> float:
+    """How long the machine has been suspended since it was started: a clock that runs on, less one that does not."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
+
+
 class Deadline(threading.local):
     """Until when the request of this thread may take."""
 

@@ -15,7 +15,6 @@ from console.lab.bench import Bench, Place, Prompts
 from console.lab.cards import CardLog
 from console.lab.conditions import (
     Conditions,
-    asleep_s,
     deciding,
     environment_of,
     fingerprint,
@@ -33,6 +32,7 @@ from console.server.log import ends
 from console.server.room import NoRoom, full_note, is_full
 from console.server.startup import read_startup
 from console.server.status import ServerStatus, State
+from console.timely import asleep_s
 
 LOOPBACK = "127.0.0.1"
 

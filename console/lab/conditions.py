@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
 from console.presets.secrecy import is_secret
+from console.timely import asleep_s
 
 PREFIXES = ("VLLM_", "NCCL_", "CUDA_", "TORCH_")
 """Variables that decide what a server does."""
@@ -46,11 +46,6 @@ def environment_of(pid: int) -> dict[str, str]:
             if equals:
                 found[name] = value
     return found
-
-
-def asleep_s() -> float:
-    """How long the machine has been suspended since it was started: a clock that runs on, less one that does not."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
 
 
 def slept_since(before: float) -> float | None:

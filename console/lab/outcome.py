@@ -70,6 +70,8 @@ def look_for_death(server: Server, why: str) -> NoReturn:
     well_since: float | None = None
     while time.monotonic() < end:
         status = server.status()
+        if status.state is State.STOPPED and status.diagnosis is None:
+            raise BootVoid("the server was stopped, in order and not by this run, while it was measured")
         if status.state in (State.FAILED, State.STOPPED, State.STALLED):
             raise ArmCrashed(diagnosis_of(status))
         now = time.monotonic()

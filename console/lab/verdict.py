@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from console import units
+from console.lab.measures import MEASURES
 from console.lab.sequential import FIRST_LOOK, SMALLEST
 from console.lab.words import probe_title
 
@@ -154,6 +155,8 @@ def overall(
     if faults:
         return Verdict("keep", f"{base.name} holds: {faults[0]}", (*faults, *why), against=True)
     found = _by_speed((base.name, arm.name), rounds, findings, primary, break_even)
+    if found.overall == "adopt" and arm.speculates and arm.acceptance == (None, None):
+        return Verdict("undecided", f"no draft of {arm.name} was counted: nothing shows that it speculates", found.why)
     if found.overall == "keep" and rounds < LEAST_ROUNDS:
         shown = found.sentence.removeprefix(f"{base.name} holds: ")
         return Verdict("undecided", f"{rounds} rounds only suggest: {shown}; {_LEAST}", found.why)
@@ -178,6 +181,9 @@ def _by_speed(
         return Verdict("keep", sentence, why, trade=True)
     if worse:
         return Verdict("keep", f"{base} holds: {arm} is worse in {_list(worse)}", why, against=True)
+    if primary is not None and first is None:
+        about = MEASURES[primary].title
+        return Verdict("undecided", f"not settled: the run is about {about}, and that was not measured", why)
     won = [f for f in better if (f is first if first else f.certain)]
     if won:
         return _advised(arm, rounds, won, findings)

@@ -13,11 +13,15 @@ from console.metrics.exposition import MetricsError, parse
 from console.metrics.reading import LastRequests, Reading
 from console.metrics.span import restarted
 from console.metrics.vllm import Counters
+from console.timely import asleep_s
 
 WINDOW_S = 30.0
 MIN_WINDOW_S = 10.0
 """Below this a figure is noise: one chunk of a prefill outlasts it."""
 _SLACK_S = 0.5
+_UNSEEN_S = 12.0
+"""Pages farther apart than this have a gap between them; with little bandwidth they are 3 s apart."""
+_SLEPT_S = 1.0
 _KEPT = 4096
 _LAST = 8
 
@@ -65,6 +69,7 @@ class Feed:
         self._window_s = max(window_s, MIN_WINDOW_S)
         self._base = base
         self._clock = clock
+        self._asleep_s = asleep_s()
         self._ring: deque[Counters] = deque(maxlen=_KEPT)
         self._last: deque[tuple[float, LastRequests]] = deque(maxlen=_LAST)
 
@@ -123,10 +128,22 @@ class Feed:
             self._ring.clear()
             self._last.clear()
             before = None
-        if before is not None and (requests := window.last_requests(before, new, new.at)) is not None:
+        if self._slept():
+            # What was counted meanwhile is of a span that this clock does not know.
+            self._ring.clear()
+            before = None
+        # Of requests that ended while nobody looked nobody knows when.
+        looked = before is not None and new.at - before.at <= _UNSEEN_S
+        if before is not None and looked and (requests := window.last_requests(before, new, new.at)) is not None:
             self._last.append((new.at, requests))
         self._ring.append(new)
         self._forget()
+
+    def _slept(self) -> bool:
+        """Whether this machine was suspended since the last page: the server may be another's, and worked on."""
+        now = asleep_s()
+        slept, self._asleep_s = now - self._asleep_s, now
+        return slept > _SLEPT_S
 
     def _forget(self) -> None:
         """Drop what no window needs: all before its start, and a start that a long silence left far behind."""

@@ -54,7 +54,10 @@ class Mtp:
 
 @dataclass(frozen=True, slots=True)
 class LastRequests:
-    """One rise of the TTFT count between two scrapes; `n == 1` is one request, exactly."""
+    """One rise of the TTFT count between two scrapes; `n == 1` is one request, exactly.
+
+    The TTFT is the mean of the `n`; tokens are those of all of them.
+    """
 
     age_s: float
     n: int

@@ -207,9 +207,9 @@ def _last(i: int, last: LastRequests | None) -> Iterator[Shown]:
     age = coarse(last.age_s)
     yield Shown(f"age{i}", f"{age}, n {last.n}" if last.n > 1 else f"{age} ago", "dim")
     yield Shown(f"lttft{i}", units.seconds(last.ttft_s))
-    yield Shown(f"lprompt{i}", units.count(last.prompt_tokens))
-    yield Shown(f"lhit{i}", units.count(last.cached_tokens))
-    yield Shown(f"lnew{i}", units.count(last.computed_tokens))
+    tokens = {"lprompt": last.prompt_tokens, "lhit": last.cached_tokens, "lnew": last.computed_tokens}
+    for name, count in tokens.items():
+        yield Shown(f"{name}{i}", units.count(count and round(count / last.n)))
 
 
 def _mtp(mtp: Mtp | None, *, known: bool) -> Iterator[Shown]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from console.tui.asking import ask, if_still_so
 from console.tui.commands import by_name
 from console.tui.screens.modal import INTERRUPT, Question, Trouble
 from console.tui.starting import if_whole
@@ -42,19 +43,14 @@ class Intents:
         if not now.alive and now.hidden == "presets":
             # Nobody sees which one is selected.
             text = ["It is the one selected in the list behind tab.", "No server runs now: nothing is stopped."]
-            self._ask(f"Start {preset.name}?", text, "start it", start)
+            ask(self._app, f"Start {preset.name}?", text, "start it", if_still_so(self._app, "start", start))
         elif not now.alive:
             start()
         else:
-            self._ask(
-                f"Switch to {preset.name}?",
-                [
-                    f"{now.status.preset or 'The server'} will be stopped: {now.interrupts}.",
-                    "Then the other preset is started.",
-                ],
-                "switch",
-                lambda: self._raise("switching to", preset.name, partial(self._app.actions.switch, preset)),
-            )
+            switch = partial(self._raise, "switching to", preset.name, partial(self._app.actions.switch, preset))
+            stops = f"{now.status.preset or 'The server'} will be stopped: {now.interrupts}."
+            text = [stops, "Then the other preset is started."]
+            ask(self._app, f"Switch to {preset.name}?", text, "switch", if_still_so(self._app, "start", switch))
 
     def do_stop(self) -> None:
         """Stop the run, else the server, also while it is still on its way up."""
@@ -62,7 +58,8 @@ class Intents:
         if now.run or now.raising == "run":
             self._ask_stop_run(just_begun=not now.run)
         elif now.raising == "server":
-            self._ask(
+            ask(
+                self._app,
                 f"Stop {now.coming}?",
                 ["Its start is broken off, and if it is ready by then, it is stopped; then no server runs."],
                 "stop it",
@@ -79,7 +76,9 @@ class Intents:
             "What ran before is started again.",
         ]
         job = partial(self._app.actions.stop_run, just_begun=just_begun)
-        self._ask("Stop the A/B run?", text, "stop the run", lambda: self._app.act("stopping the A/B run", job))
+        stop = partial(self._app.act, "stopping the A/B run", job)
+        yes = stop if just_begun else if_still_so(self._app, "stop", stop)
+        ask(self._app, "Stop the A/B run?", text, "stop the run", yes)
 
     def _ask_stop(self) -> None:
         now = self._app.situation
@@ -87,9 +86,14 @@ class Intents:
         jobs = {"y": self._app.actions.stop, "d": self._app.actions.drain_and_stop}
         answers = [("y", "stop it"), *([("d", "first wait for them")] if now.requests else [])]
 
+        def stop(key: str) -> None:
+            self._app.act(f"stopping {name}", jobs[key], draining=key == "d")
+
+        stops = {key: if_still_so(self._app, "stop", partial(stop, key)) for key in jobs}
+
         def answered(key: str | None) -> None:
             if key is not None:
-                self._app.act(f"stopping {name}", jobs[key], draining=key == "d")
+                stops[key]()
 
         self._app.push_screen(Question(f"Stop {name}?", [f"{now.interrupts.capitalize()}."], answers), answered)
 
@@ -103,14 +107,16 @@ class Intents:
                 f"{back.name} will be started, as it was when it was ready before.",
                 stops if now.alive else "No server runs now: nothing is stopped.",
             ]
-            self._ask(f"Go back to {back.name}?", text, "switch" if now.alive else "start it", job)
+            yes = "switch" if now.alive else "start it"
+            ask(self._app, f"Go back to {back.name}?", text, yes, if_still_so(self._app, "back", job))
 
     def do_restart(self) -> None:
         """Stop the running preset and start it again."""
         name = self._app.situation.status.preset or "the server"
         job = partial(self._raise, "restarting", name, partial(self._app.actions.restart, name))
         if self._app.situation.alive:
-            self._ask(f"Restart {name}?", [f"{self._app.situation.interrupts.capitalize()}."], "restart", job)
+            cut_off = [f"{self._app.situation.interrupts.capitalize()}."]
+            ask(self._app, f"Restart {name}?", cut_off, "restart", if_still_so(self._app, "restart", job))
         else:
             job()
 
@@ -283,6 +289,3 @@ class Intents:
         """Bring a server up; x breaks it off."""
         self._app.act(f"{verb} {name}", job, raising="server", coming=name)
         self._app.tell(f"begun: {verb} {name}; x breaks it off")
-
-    def _ask(self, title: str, text: list[str], yes: str, do: Callable[[], None]) -> None:
-        self._app.push_screen(Question(title, text, [("y", yes)]), lambda key: do() if key == "y" else None)

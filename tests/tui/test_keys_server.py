@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from console.errors import ConsoleError
-from console.server.run_lock import hold_run_lock
 from console.server.status import ServerStatus, State
 from console.tui.messages import ReadingSeen, StatusSeen
 from console.tui.screens.modal import Trouble
@@ -245,20 +244,6 @@ async def test_a_switch_to_what_cannot_start_stops_nothing() -> None:
         await pilot.press("2", "enter", "y")
         await shows(pilot, "no-such-command")
         assert house.server.calls == []
-
-
-async def test_a_run_that_took_the_server_while_a_question_stood_is_not_stopped_by_its_answer() -> None:
-    house = House(FakeServer(READY))
-    services = house.services()
-    async with house.app().run_test() as pilot:
-        await settled(pilot)
-        await pilot.press("x")
-        await shows(pilot, f"Stop {FIRST}?")
-        services.paths.make()
-        with hold_run_lock(services.paths, "20261130-120000-mtp"):
-            await pilot.press("y")
-            await shows(pilot, "the A/B run 20261130-120000-mtp is going on", "ab stop")
-            assert house.server.calls == []
 
 
 async def test_x_with_nothing_running_says_so() -> None:

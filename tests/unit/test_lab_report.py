@@ -20,7 +20,7 @@ from console.lab.view import read_run
 from console.paths import Paths
 from console.presets import Preset
 from console.server.run_lock import hold_run_lock
-from tests.unit.lab_runs import BASE, CRASH, MTP, Speed, make_run, whole_run
+from tests.unit.lab_runs import BASE, CRASH, MTP, Speed, drafts, make_run, whole_run
 
 CONTRACT = {
     "schema", "id", "kind", "preset", "simulated", "state", "versions", "plan", "boots", "metrics", "mtp", "probes",
@@ -285,7 +285,8 @@ def test_a_journal_that_grows_is_read_on_from_where_it_was() -> None:
 def test_of_several_arms_that_may_be_adopted_the_best_is_named_in_a_field() -> None:
     made = make_run("mtp", arms=["1", "2", "3"])
     for place in made.plan.boots():
-        made.boot(place, Speed(tpot_s={"off": 0.03, "n1": 0.02, "n2": 0.012, "n3": 0.015}[place[2]]))
+        speed = Speed(tpot_s={"off": 0.03, "n1": 0.02, "n2": 0.012, "n3": 0.015}[place[2]])
+        made.boot(place, speed, **({} if place[2] == "off" else {"drafts": drafts()}))
     made.end()
     verdict = to_json(made.folder)["verdict"]
     assert (verdict["overall"], verdict["arm"]) == ("adopt", "n2")

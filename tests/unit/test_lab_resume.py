@@ -202,7 +202,7 @@ def test_the_environment_that_decides_is_held_against_the_first_boots() -> None:
 def test_our_own_environment_can_be_read_and_a_machine_that_stayed_awake_did_not_sleep() -> None:
     assert environment_of(os.getpid())
     assert environment_of(2**22 + 1) == {}
-    from console.lab.conditions import asleep_s
+    from console.timely import asleep_s
 
     assert slept_since(asleep_s()) is None
     assert slept_since(asleep_s() - 100.0) == pytest.approx(100.0, abs=0.5)

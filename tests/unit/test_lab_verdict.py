@@ -44,6 +44,19 @@ def test_speed_decides_by_text_first(words: tuple[str, str], result: str) -> Non
     assert overall("mtp", 3, OFF, ON, findings, primary="decode.tpot_s").overall == result
 
 
+def test_what_the_run_is_about_must_have_been_measured() -> None:
+    found = [_found("agent.ttft_cold_s", "better")]
+    verdict = overall("mtp", 3, OFF, ON, found, primary="decode.tpot_s")
+    assert verdict.overall == "undecided"
+    assert "the run is about time per output token, and that was not measured" in verdict.sentence
+
+
+def test_an_arm_of_which_no_draft_was_counted_is_not_adopted() -> None:
+    verdict = overall("mtp", 3, OFF, replace(ON, acceptance=(None, None)), FAST, primary="decode.tpot_s")
+    assert verdict.overall == "undecided"
+    assert "no draft of on was counted" in verdict.sentence
+
+
 def test_for_chunk_budgets_any_measure_may_decide() -> None:
     findings = [_found("decode.tpot_s", "equivalent", 1.0), _found("agent.ttft_cold_s", "better", 0.9)]
     small, large = ArmState("512", 3), ArmState("2048", 3)

@@ -16,6 +16,7 @@ from console.metrics.exposition import MetricsError
 from console.metrics.feed import Feed
 from console.metrics.reading import Distribution
 from console.metrics.vllm import Counters, Histogram
+from console.timely import asleep_s
 from tests.unit.metrics_pages import counters, page, with_value
 
 
@@ -147,6 +148,31 @@ def test_last_requests_are_newest_first_and_eight_at_most(server: Server, feed: 
     last = feed.reading().last
     assert [round(entry.ttft_s or 0) for entry in last] == [12, 11, 10, 9, 8, 7, 6, 5]
     assert [entry.age_s for entry in last] == [float(age) for age in range(8)]
+
+
+def test_requests_that_ended_while_nobody_looked_are_dated_by_no_guess(
+    server: Server, feed: Feed, clock: Clock
+) -> None:
+    set_page(server, page("prefix", 0))
+    feed.update()
+    clock.now += 65.0
+    set_page(server, page("prefix", 1))
+    assert feed.update().last == ()
+
+
+def test_what_was_counted_while_this_machine_slept_is_no_rate(
+    server: Server, feed: Feed, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_page(server, page("prefix", 0))
+    feed.update()
+    clock.now += 15.0
+    assert feed.update().window_s == pytest.approx(15.0)
+    set_page(server, page("prefix", 1))
+    monkeypatch.setattr("console.metrics.feed.asleep_s", lambda: 3600.0 + asleep_s())
+    clock.now += 15.0
+    woken = feed.update()
+    assert woken.window_s is None
+    assert woken.generation_tokens_per_s is None
 
 
 def test_a_restart_forgets_the_former_process(server: Server, feed: Feed, clock: Clock) -> None:

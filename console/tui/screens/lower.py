@@ -69,7 +69,9 @@ class Lower(Container):
             self._seen = True
             self.set_class(not reads, "-graphs")
         before, self._status = self._status.preset, status
-        self._go_along(before, status.preset)
+        if not self._live:
+            # Arms come and go, and what ran before comes back: none of it is the user's choice.
+            self._go_along(before, status.preset)
         self._draw_presets()
         if not self.log_text:
             self.draw_log()

@@ -1,0 +1,37 @@
+"""Questions that a yes answers, and what it is worth when the world has moved on meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from console.tui.commands import by_name
+from console.tui.screens.modal import Question
+
+if TYPE_CHECKING:
+    from console.tui.app import ConsoleApp
+
+
+def ask(app: ConsoleApp, title: str, text: list[str], yes: str, do: Callable[[], None]) -> None:
+    """Ask, and do it on a `y`."""
+    app.push_screen(Question(title, text, [("y", yes)]), lambda key: do() if key == "y" else None)
+
+
+def if_still_so(app: ConsoleApp, command: str, do: Callable[[], None]) -> Callable[[], None]:
+    """What a yes to a command's question does.
+
+    The command, if it is still about the same server and run and cuts off no requests where none were said to be in
+    flight; else it asks anew, about what goes on now.
+    """
+    asked = app.situation
+
+    def answered() -> None:
+        now = app.situation
+        same = (now.run, now.status.preset, now.status.pid) == (asked.run, asked.status.preset, asked.status.pid)
+        if same and bool(now.requests) <= bool(asked.requests):
+            do()
+        else:
+            app.carry_out(by_name(command))
+            app.tell("not done yet: something else goes on now than when it was asked")
+
+    return answered
