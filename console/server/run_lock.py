@@ -99,8 +99,9 @@ def refuse_during_a_run(paths: Paths) -> None:
 
 def busy_with(run_id: str) -> BusyError:
     """What a verb says that would disturb a run."""
+    named = f" {run_id}" if " " not in run_id else ""
     return BusyError(
         f"the A/B run {run_id} is going on",
         "it starts and stops the server itself, and anything else would spoil what it measures",
-        "wait for it (`qwen-console ab show`), or end it: `qwen-console ab stop`",
+        f"wait for it (`qwen-console ab show`), or end it: `qwen-console ab stop{named}`",
     )
