@@ -156,7 +156,11 @@ def overall(
         return Verdict("keep", f"{base.name} holds: {faults[0]}", (*faults, *why), against=True)
     found = _by_speed((base.name, arm.name), rounds, findings, primary, break_even)
     if found.overall == "adopt" and arm.speculates and arm.acceptance == (None, None):
-        return Verdict("undecided", f"no draft of {arm.name} was counted: nothing shows that it speculates", found.why)
+        return Verdict(
+            "undecided",
+            f"not settled: no draft of {arm.name} was counted, so nothing shows that it speculates",
+            found.why,
+        )
     if found.overall == "keep" and rounds < LEAST_ROUNDS:
         shown = found.sentence.removeprefix(f"{base.name} holds: ")
         return Verdict("undecided", f"{rounds} rounds only suggest: {shown}; {_LEAST}", found.why)

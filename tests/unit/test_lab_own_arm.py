@@ -55,7 +55,7 @@ def test_no_verdict_contradicts_what_it_asks_for(
     tpot: str, ttft: str, broken: bool, preset: Preset, rounds: int
 ) -> None:
     plan = make_plan("mtp", preset, size="small", rounds=rounds, seed=1)
-    on = ArmState("on", rounds, speculates=True, crashes=("it died",) if broken else ())
+    on = ArmState("on", rounds, speculates=True, acceptance=(0.8, 0.8), crashes=("it died",) if broken else ())
     found = overall("mtp", rounds, ArmState("off", rounds), on, _found(tpot, ttft), primary="decode.tpot_s")
     change = str(to_change(plan, found, {"on": found}))
     own = "off" if preset is BASE else "on"
