@@ -1,4 +1,6 @@
-"""A total deadline for a request: a timeout a read is none, for a server that drips bytes never exceeds it.
+"""A total deadline for a request, and time that went by in a sleep.
+
+A timeout a read is no deadline, for a server that drips bytes never exceeds it.
 
 Works on the streams of whatever HTTP library the caller has; imports none.
 """
@@ -13,6 +15,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
+_SLEPT_S = 1.0
 _OVER_S = 0.001
 """What is left of a deadline that has passed: what lies there already may be taken, nothing is waited for."""
 
@@ -20,6 +23,12 @@ _OVER_S = 0.001
 def asleep_s() -> float:
     """How long the machine has been suspended since it was started: a clock that runs on, less one that does not."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
+
+
+def slept_since(before: float) -> float | None:
+    """Seconds of suspension since `asleep_s` said `before`; `None` if there was none."""
+    slept = asleep_s() - before
+    return slept if slept > _SLEPT_S else None
 
 
 class Deadline(threading.local):

@@ -18,10 +18,9 @@ from console.lab.conditions import (
     deciding,
     environment_of,
     fingerprint,
-    slept_since,
 )
 from console.lab.journal import Journal, JournalError
-from console.lab.outcome import ArmCrashed, BootEnd, BootVoid, diagnosis_of
+from console.lab.outcome import ArmCrashed, BootEnd, BootVoid, ended
 from console.lab.plan import Plan
 from console.lab.probing import Probing
 from console.presets import Preset
@@ -32,7 +31,7 @@ from console.server.log import ends
 from console.server.room import NoRoom, full_note, is_full
 from console.server.startup import read_startup
 from console.server.status import ServerStatus, State
-from console.timely import asleep_s
+from console.timely import asleep_s, slept_since
 
 LOOPBACK = "127.0.0.1"
 
@@ -72,6 +71,7 @@ class Boot:
     def __init__(self, shared: Shared, place: tuple[int, int, str]) -> None:
         number, round_number, arm = place
         self._shared, self._server, self._journal = shared, shared.server, shared.journal
+        self._run = shared.folder.name
         self._preset = arm_preset(shared.plan, arm, free_port(LOOPBACK), secrets.token_hex(16))
         self._endpoint = Endpoint(f"http://{LOOPBACK}:{self._preset.server.port}", self._preset.api_key)
         self._log = free_log(shared.folder / "boots", f"{number:02d}-{arm}")
@@ -120,7 +120,7 @@ class Boot:
             self._place.say("priming: the compile cache was cold, so this start is not measured")
             self._journal.add("primed", n=self._end.n, arm=self._end.arm)
             self._shared.primed.add(self._end.arm)
-            self._server.stop()
+            self._server.stop(for_run=self._run)
             self._log.rename(free_log(self._log.parent, f"{self._log.stem}-priming"))
             self._start_once(self._log)
         if self._is_cold():
@@ -132,12 +132,12 @@ class Boot:
         log.parent.mkdir(exist_ok=True)
         self._place.say("starting")
         begun = time.monotonic()
-        self._server.start(self._preset, log=log, for_run=self._shared.folder.name, recorded=False)
+        self._server.start(self._preset, log=log, for_run=self._run, recorded=False)
         status: ServerStatus | None = None
-        for status in self._server.follow_start():
+        for status in self._server.follow_start(for_run=self._run):
             self._place.say(f"starting: {status.detail or status.phase or status.state}")
         if status is None or status.state is not State.READY:
-            raise ArmCrashed(diagnosis_of(status))
+            raise ended(status)
         self._end.env = {"start_s": round(time.monotonic() - begun, 2), "vllm": status.version}
 
     def _is_cold(self) -> bool:
@@ -164,7 +164,7 @@ class Boot:
         self._place.say("stopping")
         self._endpoint.close()
         try:
-            report = self._server.stop()
+            report = self._server.stop(for_run=self._run)
         except ConsoleError:
             # Nothing of it lives any more.
             return

@@ -8,11 +8,9 @@ from hashlib import sha256
 from pathlib import Path
 
 from console.presets.secrecy import is_secret
-from console.timely import asleep_s
 
 PREFIXES = ("VLLM_", "NCCL_", "CUDA_", "TORCH_")
 """Variables that decide what a server does."""
-_SLEPT_S = 1.0
 
 
 def deciding(env: Mapping[str, str], varied: Iterable[str]) -> dict[str, str]:
@@ -46,12 +44,6 @@ def environment_of(pid: int) -> dict[str, str]:
             if equals:
                 found[name] = value
     return found
-
-
-def slept_since(before: float) -> float | None:
-    """Seconds of suspension since `asleep_s` said `before`; `None` if there was none."""
-    slept = asleep_s() - before
-    return slept if slept > _SLEPT_S else None
 
 
 class Conditions:

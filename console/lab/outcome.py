@@ -59,6 +59,13 @@ def diagnosis_of(status: ServerStatus | None) -> Diagnosis:
     return Diagnosis("unknown", f"the server is {state}", "its log names no cause", "read the boot's log")
 
 
+def ended(status: ServerStatus | None) -> ArmCrashed | BootVoid:
+    """What it means that the server is no more: a death is a result of its arm, a stop by somebody else is not."""
+    if status is not None and status.state is State.STOPPED and status.diagnosis is None:
+        return BootVoid("the server was stopped, in order and not by this run, while it was measured")
+    return ArmCrashed(diagnosis_of(status))
+
+
 def look_for_death(server: Server, why: str) -> NoReturn:
     """After a request that failed: wait for the server's end, which is a crash, or for signs that it lives.
 
@@ -70,10 +77,8 @@ def look_for_death(server: Server, why: str) -> NoReturn:
     well_since: float | None = None
     while time.monotonic() < end:
         status = server.status()
-        if status.state is State.STOPPED and status.diagnosis is None:
-            raise BootVoid("the server was stopped, in order and not by this run, while it was measured")
         if status.state in (State.FAILED, State.STOPPED, State.STALLED):
-            raise ArmCrashed(diagnosis_of(status))
+            raise ended(status)
         now = time.monotonic()
         well_since = (well_since or now) if status.state is State.READY and not status.note else None
         if well_since is not None and now - well_since > _CALM_S:

@@ -9,7 +9,7 @@ from console.endpoint import EndpointError
 from console.lab.bench import Place
 from console.lab.counting import Counting
 from console.lab.jobs import Message
-from console.lab.outcome import ArmCrashed, BootVoid, diagnosis_of, look_for_death
+from console.lab.outcome import BootVoid, ended, look_for_death
 from console.lab.probes.asking import Asker, Tally
 from console.lab.probes.battery import (
     afterwards,
@@ -96,4 +96,4 @@ class Probing:
                 look_for_death(self._place.server, trouble)
         status = self._place.server.status()
         if status.state in (State.FAILED, State.STOPPED):
-            raise ArmCrashed(diagnosis_of(status))
+            raise ended(status)

@@ -24,7 +24,7 @@ def restore(server: Server, folder: Folder, journal: Journal) -> bool:
         journal.add("step", n=None, text="stopping the arm")
         # It may have ended by itself.
         with suppress(ConsoleError):
-            server.stop()
+            server.stop(for_run=folder.id)
     before = folder.before
     if before is None:
         journal.add("restored", preset=None, ok=True, text="nothing ran before, so nothing runs now")
@@ -44,7 +44,7 @@ def _start(server: Server, folder: Folder) -> str | None:
         return f"its secrets did not come along ({', '.join(folder.missing)}); start it with `qwen-console up`"
     try:
         server.start(folder.before, for_run=folder.id)
-        *_, status = server.follow_start()
+        *_, status = server.follow_start(for_run=folder.id)
     except ConsoleError as error:
         return f"{error.what}: {error.why}" if error.why else error.what
     if status.state is State.READY:

@@ -97,7 +97,7 @@ class Runner:
             return
         journal.add("step", n=None, text="stopping what runs")
         try:
-            self._server.stop(reason=f"the A/B run {self._folder.id}")
+            self._server.stop(reason=f"the A/B run {self._folder.id}", for_run=self._folder.id)
         except ConsoleError as error:
             # What is already gone needs no stop; what cannot be stopped makes the first start say so.
             journal.add("step", n=None, text=error.what)

@@ -13,7 +13,7 @@ from console.metrics.exposition import MetricsError, parse
 from console.metrics.reading import LastRequests, Reading
 from console.metrics.span import restarted
 from console.metrics.vllm import Counters
-from console.timely import asleep_s
+from console.timely import asleep_s, slept_since
 
 WINDOW_S = 30.0
 MIN_WINDOW_S = 10.0
@@ -21,7 +21,6 @@ MIN_WINDOW_S = 10.0
 _SLACK_S = 0.5
 _UNSEEN_S = 12.0
 """Pages farther apart than this have a gap between them; with little bandwidth they are 3 s apart."""
-_SLEPT_S = 1.0
 _KEPT = 4096
 _LAST = 8
 
@@ -127,23 +126,17 @@ class Feed:
         if before is not None and restarted(before, new):
             self._ring.clear()
             self._last.clear()
-            before = None
-        if self._slept():
+        if slept_since(self._asleep_s):
             # What was counted meanwhile is of a span that this clock does not know.
+            self._asleep_s = asleep_s()
             self._ring.clear()
-            before = None
+        before = self.newest
         # Of requests that ended while nobody looked nobody knows when.
-        looked = before is not None and new.at - before.at <= _UNSEEN_S
-        if before is not None and looked and (requests := window.last_requests(before, new, new.at)) is not None:
-            self._last.append((new.at, requests))
+        if before is not None and new.at - before.at <= _UNSEEN_S:
+            requests = window.last_requests(before, new, new.at)
+            self._last.extend([(new.at, requests)] if requests is not None else [])
         self._ring.append(new)
         self._forget()
-
-    def _slept(self) -> bool:
-        """Whether this machine was suspended since the last page: the server may be another's, and worked on."""
-        now = asleep_s()
-        slept, self._asleep_s = now - self._asleep_s, now
-        return slept > _SLEPT_S
 
     def _forget(self) -> None:
         """Drop what no window needs: all before its start, and a start that a long silence left far behind."""

@@ -42,7 +42,7 @@ class Startable(Protocol):
 
     def trouble(self) -> Diagnosis | None: ...
 
-    def stop(self, *, reason: str) -> StopReport: ...
+    def stop(self, *, reason: str, for_run: str | None) -> StopReport: ...
 
 
 class Following:
@@ -51,10 +51,12 @@ class Following:
     Args:
         server: the server.
         timeout_s: seconds to ready without the time of downloads; its preset's `ready-timeout` without one.
+        for_run: the id of the run that watches, which may put a start down while it is live.
     """
 
-    def __init__(self, server: Startable, timeout_s: float | None) -> None:
+    def __init__(self, server: Startable, timeout_s: float | None, for_run: str | None = None) -> None:
         self._server = server
+        self._for_run = for_run
         self._timeout_s = timeout_s
         self._download_s = 0.0
 
@@ -107,7 +109,7 @@ class Following:
         write_failure(self._server.paths, Failure(record.life, status.preset, status.diagnosis))
         if not (record.child and wait_gone(record.child, time.monotonic() + patience_s)):
             with suppress(NothingError):
-                self._server.stop(reason=reason)
+                self._server.stop(reason=reason, for_run=self._for_run)
         wait_gone(record.keeper, time.monotonic() + _OWN_DEATH_S)
         return self._server.status()
 

@@ -30,7 +30,7 @@ from console.server.process import alive
 from console.server.proof import proof_link, read_proof
 from console.server.ready import read_canary
 from console.server.room import closed_note, make_state
-from console.server.run_lock import busy_with, left_note, run_is_live
+from console.server.run_lock import left_note, refuse_during_a_run
 from console.server.start import PortInUse, launch
 from console.server.startup import StartupReader
 from console.server.state import ServerRecord, read_stop, stop_path
@@ -207,9 +207,7 @@ class Server:
             ConsoleError: it cannot be started: no such command, the port taken …
         """
         make_state(self.paths)
-        run = run_is_live(self.paths)
-        if run is not None and run != for_run:
-            raise busy_with(run)
+        refuse_during_a_run(self.paths, for_run)
         try:
             launch(self.paths, preset, log, self._open_cards, recorded=recorded)
         except PortInUse as error:
@@ -217,13 +215,13 @@ class Server:
             keep_refused(self.paths, preset.name, error.diagnosis, simulated=preset.simulated)
             raise
 
-    def follow_start(self, timeout_s: float | None = None) -> Iterator[ServerStatus]:
+    def follow_start(self, timeout_s: float | None = None, for_run: str | None = None) -> Iterator[ServerStatus]:
         """The status at every change until the server is ready, failed or stopped.
 
         A server that is not ready after `timeout_s` seconds (default: its preset's `ready-timeout`) without the time
         of downloads is stopped; the last status says why.
         """
-        return Following(self, timeout_s).changes()
+        return Following(self, timeout_s, for_run).changes()
 
     def drain(self, limit_s: float, tell: Callable[[str], None] = lambda _text: None) -> Drained | None:
         """Wait until the server has answered what it was asked; `None` when there is none that could be asked."""
@@ -238,6 +236,7 @@ class Server:
         on_event: Callable[[str], None] | None = None,
         reason: str = "down",
         coming: Preset | None = None,
+        for_run: str | None = None,
     ) -> StopReport:
         """Stop the server whole: no process of it is left, its port is free and the cards have their memory back.
 
@@ -245,14 +244,16 @@ class Server:
             on_event: hears what is being done, in words.
             reason: what goes on record as who asked.
             coming: the preset that is started next, whose memory is waited for.
+            for_run: the id of the run that asks; anybody else is refused while a run is live.
 
         Returns:
             What stays, with its reason, where the stop is not whole.
 
         Raises:
             NothingError: there is no server of ours.
-            BusyError: nor can there be, a stranger holds the lock.
+            BusyError: nor can there be, a stranger holds the lock; or a run is live.
         """
+        refuse_during_a_run(self.paths, for_run)
         record = self._stoppable()
         if record is None:
             raise nothing_to_stop(self.paths, self._foreign.status())

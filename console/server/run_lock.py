@@ -87,13 +87,14 @@ def refuse_probe(paths: Paths) -> None:
         )
 
 
-def refuse_during_a_run(paths: Paths) -> None:
-    """See that no run owns the server.
+def refuse_during_a_run(paths: Paths, for_run: str | None = None) -> None:
+    """See that no run owns the server, but for the one that asks.
 
     Raises:
         BusyError: one does.
     """
-    if run_id := run_is_live(paths):
+    run_id = run_is_live(paths)
+    if run_id is not None and run_id != for_run:
         raise busy_with(run_id)
 
 

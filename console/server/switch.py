@@ -10,7 +10,7 @@ from console.presets import Preset
 from console.server.keeping_secrets import keep_secrets
 from console.server.life import Server
 from console.server.room import make_state
-from console.server.run_lock import busy_with, run_is_live
+from console.server.run_lock import refuse_during_a_run
 from console.server.start import command_path
 from console.server.status import ServerStatus, State
 from console.server.stop import StopReport
@@ -69,8 +69,7 @@ def switch(
         BusyError: a run goes on.
         ConsoleError: the preset's command is not there, or the state folder is no use; nothing was stopped.
     """
-    if run_id := run_is_live(server.paths):
-        raise busy_with(run_id)
+    refuse_during_a_run(server.paths)
     preset = with_secrets(server, preset, say)
     command_path(preset)
     # Seen before anything is stopped: what cannot be put on record cannot be started.

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from console.errors import NothingError
-from console.server.run_lock import refuse_during_a_run, run_is_live
+from console.server.run_lock import run_is_live
 from console.server.status import ServerStatus
 
 if TYPE_CHECKING:
@@ -70,7 +70,6 @@ class Actions:
 
     def start(self, preset: Preset) -> str | None:
         """Start a preset and see it ready, or see why not."""
-        refuse_during_a_run(self._services.paths)
         self._say(f"starting {preset.name}")
         with self._bringing_up():
             self._services.server.start(preset)
@@ -93,12 +92,7 @@ class Actions:
             self._tell(status)
 
     def stop(self) -> str | None:
-        """Stop the server whole; what stays behind is told with its reason.
-
-        Raises:
-            BusyError: a run has taken it since this was asked for.
-        """
-        refuse_during_a_run(self._services.paths)
+        """Stop the server whole; what stays behind is told with its reason."""
         self._say("stopping the server")
         return _left(self._services.server.stop(on_event=self._say, reason="the console"))
 
@@ -132,8 +126,6 @@ class Actions:
     def switch(self, preset: Preset) -> str | None:
         """Stop what runs, if anything does, and start another preset; the status tells how that went."""
         from console.server.switch import switch
-
-        refuse_during_a_run(self._services.paths)
 
         def say(text: str) -> None:
             self._unless_given_up()

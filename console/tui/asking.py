@@ -10,6 +10,7 @@ from console.tui.screens.modal import Question
 
 if TYPE_CHECKING:
     from console.tui.app import ConsoleApp
+    from console.tui.situation import Situation
 
 
 def ask(app: ConsoleApp, title: str, text: list[str], yes: str, do: Callable[[], None]) -> None:
@@ -17,18 +18,23 @@ def ask(app: ConsoleApp, title: str, text: list[str], yes: str, do: Callable[[],
     app.push_screen(Question(title, text, [("y", yes)]), lambda key: do() if key == "y" else None)
 
 
+def _subject(now: Situation) -> object:
+    """What is at work: a run, whose arms come and go, or a server."""
+    return now.run or (now.status.preset, now.status.pid)
+
+
 def if_still_so(app: ConsoleApp, command: str, do: Callable[[], None]) -> Callable[[], None]:
     """What a yes to a command's question does.
 
-    The command, if it is still about the same server and run and cuts off no requests where none were said to be in
-    flight; else it asks anew, about what goes on now.
+    The command, if it is still about the same run, else the same server, and cuts off no requests where none were said
+    to be in flight; else it asks anew, about what goes on now.
     """
     asked = app.situation
 
     def answered() -> None:
         now = app.situation
-        same = (now.run, now.status.preset, now.status.pid) == (asked.run, asked.status.preset, asked.status.pid)
-        if same and bool(now.requests) <= bool(asked.requests):
+        more = not now.run and bool(now.requests) > bool(asked.requests)
+        if _subject(now) == _subject(asked) and not more:
             do()
         else:
             app.carry_out(by_name(command))

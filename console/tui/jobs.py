@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from console.errors import ConsoleError
@@ -15,6 +16,10 @@ from console.tui.telling import LONG_S
 if TYPE_CHECKING:
     from console.tui.app import ConsoleApp
 
+_AT_REST: Mapping[str, object] = MappingProxyType(
+    {"acting": None, "draining": False, "probing": False, "raising": "", "coming": ""}
+)
+"""What is known of a job while there is none."""
 Job = Callable[[], str | None]
 """Blocks until it is done; what there is to tell afterwards."""
 
@@ -38,7 +43,7 @@ class Jobs:
         """
         self._newest += 1
         self._before = self._app.situation.status
-        self._app.know(**{"acting": title, "draining": False, "probing": False, "raising": "", "coming": "", **what})
+        self._app.know(**{**_AT_REST, "acting": title, **what})
         self._app.run_worker(self._do(self._newest, title, job), name=title, group="action", exit_on_error=False)
 
     async def _do(self, number: int, title: str, job: Job) -> None:
@@ -72,6 +77,6 @@ class Jobs:
 
     def _rest(self, outcome: str) -> None:
         """Nothing is being done; also takes back what was told of the job while it lasted."""
-        self._app.know(acting=None, draining=False, probing=False, raising="", coming="")
+        self._app.know(**_AT_REST)
         self._app.dashboard.tell_note("action", "")
         self._app.tell(outcome, LONG_S)

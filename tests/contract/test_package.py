@@ -66,8 +66,12 @@ def test_only_the_screens_import_textual(module: str) -> None:
 def test_the_first_frame_waits_for_no_slow_import() -> None:
     slow = "{'numpy', 'httpx', 'console.sim', 'console.lab', 'pynvml'}"
     code = f"import sys, console.tui.app; print(sorted({slow} & set(sys.modules)))"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    assert printed(code).strip() == "[]"
+
+
+def printed(code: str) -> str:
+    """What a fresh interpreter prints."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
 
 def test_http_comes_without_its_command_line_and_without_certificates_for_plain_http() -> None:
@@ -75,8 +79,7 @@ def test_http_comes_without_its_command_line_and_without_certificates_for_plain_
         "import sys; from console.endpoint import Endpoint; client = Endpoint('http://127.0.0.1:9')._http(); "
         "print(sorted({'click', 'rich'} & set(sys.modules)), client._transport._pool._ssl_context.cert_store_stats())"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[] {'x509': 0, 'crl': 0, 'x509_ca': 0}\n"
+    assert printed(code) == "[] {'x509': 0, 'crl': 0, 'x509_ca': 0}\n"
 
 
 def test_https_is_verified() -> None:
@@ -84,5 +87,4 @@ def test_https_is_verified() -> None:
         "from console.endpoint import Endpoint; client = Endpoint('https://127.0.0.1:9')._http(); "
         "context = client._transport._pool._ssl_context; print(context.verify_mode.name, context.check_hostname)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "CERT_REQUIRED True\n"
+    assert printed(code) == "CERT_REQUIRED True\n"

@@ -210,6 +210,10 @@ def test_a_live_run_refuses_everybody_but_itself(house: House) -> None:
         with pytest.raises(BusyError), hold_run_lock(house.paths, "r2"):
             pass
         house.server.start(house.preset(), for_run="r1")
+        with pytest.raises(BusyError):
+            house.server.stop()
+        assert house.server.stop(for_run="r1").left == ()
+        house.server.start(house.preset(), for_run="r1")
     assert run_is_live(house.paths) is None
     house.server.stop()
 

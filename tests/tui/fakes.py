@@ -23,6 +23,7 @@ from console.presets import Catalog, Preset, Problem
 from console.server.chain import Link, chain
 from console.server.facts import StartupFacts
 from console.server.life import Server
+from console.server.run_lock import refuse_during_a_run
 from console.server.status import ServerStatus, State
 from console.server.stop import StopReport
 from console.tui.app import ConsoleApp
@@ -121,6 +122,7 @@ class FakeServer:
     def stop(self, *, on_event: Callable[[str], None], **_: object) -> StopReport:
         if self.now.state in (State.STOPPED, State.FAILED):
             raise NothingError("there is no server to stop")
+        refuse_during_a_run(self.paths)
         self.calls.append("stop")
         on_event("asked the keeper; 3 processes are left")
         if self.slow:

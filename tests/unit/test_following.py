@@ -48,7 +48,7 @@ class Script:
     def trouble(self) -> Diagnosis | None:
         return None
 
-    def stop(self, *, reason: str) -> StopReport:
+    def stop(self, *, reason: str, for_run: str | None) -> StopReport:  # noqa: ARG002
         self.stopped.append(reason)
         return StopReport("stopped", 0.0)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from console.errors import NothingError, UsageError
-from console.lab.conditions import Conditions, changes, deciding, environment_of, fingerprint, slept_since
+from console.lab.conditions import Conditions, changes, deciding, environment_of, fingerprint
 from console.lab.journal import BALLAST_FILE, FILE, Journal, JournalError, read_events
 from console.lab.plan import make_plan
 from console.lab.progress import Progress, progress_of
@@ -202,7 +202,7 @@ def test_the_environment_that_decides_is_held_against_the_first_boots() -> None:
 def test_our_own_environment_can_be_read_and_a_machine_that_stayed_awake_did_not_sleep() -> None:
     assert environment_of(os.getpid())
     assert environment_of(2**22 + 1) == {}
-    from console.timely import asleep_s
+    from console.timely import asleep_s, slept_since
 
     assert slept_since(asleep_s()) is None
     assert slept_since(asleep_s() - 100.0) == pytest.approx(100.0, abs=0.5)

@@ -168,7 +168,8 @@ def test_what_was_counted_while_this_machine_slept_is_no_rate(
     clock.now += 15.0
     assert feed.update().window_s == pytest.approx(15.0)
     set_page(server, page("prefix", 1))
-    monkeypatch.setattr("console.metrics.feed.asleep_s", lambda: 3600.0 + asleep_s())
+    for place in ("console.timely", "console.metrics.feed"):
+        monkeypatch.setattr(f"{place}.asleep_s", lambda: 3600.0 + asleep_s())
     clock.now += 15.0
     woken = feed.update()
     assert woken.window_s is None
