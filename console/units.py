@@ -6,6 +6,7 @@ import math
 import re
 import time
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 NA = "n/a"
@@ -104,6 +105,22 @@ def per_second(value: float | None, unit: str = "tok/s") -> str:
 def local_minute(at: float) -> str:
     """A unix time on this machine's clock: `2026-01-31 22:30`."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+
+
+def local_moment(utc: str | None, now: float | None = None) -> str:
+    """A moment of the state files on this machine's clock: `22:30:05`, with its day where that is over; `n/a`.
+
+    Args:
+        utc: as ISO 8601.
+        now: unix time; the clock's without one.
+    """
+    try:
+        at = datetime.fromisoformat(utc or "").timestamp()
+    except (ValueError, OverflowError, OSError):
+        return NA
+    now = time.time() if now is None else now
+    same_day = time.localtime(at)[:3] == time.localtime(now)[:3]
+    return time.strftime("%H:%M:%S", time.localtime(at)) if same_day else local_minute(at)
 
 
 def clip(text: str, width: int) -> str:

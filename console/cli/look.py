@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from console.cli.house import House
+from console.cli.under_way import UnderWay, run_under_way
 from console.endpoint import Endpoint
 from console.errors import ConsoleError
 from console.gpu.patience import read_within
@@ -24,7 +25,6 @@ from console.server.chain import Link, chain
 from console.server.facts import StartupFacts
 from console.server.foreign import foreign_status
 from console.server.lives import unix
-from console.server.run_lock import run_is_live
 from console.server.status import ServerStatus, State
 
 _SCRAPE_EVERY_S = 1.0
@@ -57,6 +57,8 @@ class Snapshot:
     """The address that was named instead of this console's own server."""
     started: float | None = None
     """Unix time at which this console's own server, or its last one, was started."""
+    run: UnderWay | None = None
+    """The A/B run that owns the server."""
 
     @property
     def unreachable(self) -> bool:
@@ -73,6 +75,7 @@ class Snapshot:
         return {
             "schema": 1,
             "server": server,
+            "run": asdict(self.run) if self.run else None,
             "gpus": [asdict(card) for card in self.gpus.cards],
             "gpus_problem": self.gpus.problem,
             "gpus_system": {
@@ -119,7 +122,8 @@ def look(
     cards = None if url else report
     if url and house.demo and server.state is State.STOPPED:
         report = GpuReport(report.at, problem=f"nothing answers at {url}, and a demo has no cards but its servers'")
-    measured = not foreign and run_is_live(house.paths) is not None
+    run = None if url else run_under_way(house.paths)
+    measured = not foreign and run is not None
     seen = Look(time.monotonic(), server, cards, now if serving else None, life, facts, measured=measured)
     return Snapshot(
         server=server,
@@ -131,6 +135,7 @@ def look(
         problem=page.problem if server.state in (State.READY, State.STALLED, State.FOREIGN) else None,
         asked=url,
         started=None if foreign else _started(house),
+        run=run,
     )
 
 

@@ -39,7 +39,8 @@ def text(snapshot: Snapshot) -> list[str]:
             f"  why: {server.note}",
             "  fix: see that a server runs there and that the address is right; a tunnel (`ssh -L`) may be down",
         ]
-    lines = [_headline(server)]
+    lines = [_headline(server, snapshot.run.arm if snapshot.run else None)]
+    lines += [f"  {sentence}" for sentence in snapshot.run.sentences] if snapshot.run else []
     if server.diagnosis:
         lines += [f"  {server.diagnosis.what}", f"  why: {server.diagnosis.why}", f"  fix: {server.diagnosis.fix}"]
     if server.note:
@@ -87,20 +88,22 @@ def chain_lines(links: tuple[Link, ...], *, whole: bool, last: float | None = No
     return lines + [f"  {link.link}: {link.value}" for link in look]
 
 
-def _headline(server: ServerStatus) -> str:
+def _headline(server: ServerStatus, arm: str | None) -> str:
     words = [f"server: {server.state.value}"]
     if server.simulated:
         words.append("SIMULATED")
     if server.phase and server.state is State.STARTING:
         words.append(f"({server.phase.value}{': ' + server.detail if server.detail else ''})")
     if server.preset:
-        words.append(f"preset {server.preset}")
+        words.append(f"preset {server.preset}" + (f", arm {arm} of an A/B run" if arm else ""))
     if server.url and server.state in SERVING:
         words.append(server.url)
     if server.version:
         words.append(f"vLLM {server.version}")
     if server.uptime_s is not None and server.state in SERVING:
         words.append(f"up {units.duration(server.uptime_s)}")
+    if server.failed_at:
+        words.append(f"at {units.local_moment(server.failed_at)}")
     if server.restart_in_s:
         words.append(f"starts again in {units.duration(server.restart_in_s)}")
     if server.eta_s is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from console.endpoint import Endpoint, EndpointError
+from console.endpoint import TOKENIZE, Endpoint, EndpointError
 from console.lab.acts import Pair, Stage
 from console.lab.client import Target
 from console.lab.counting import Counting
@@ -113,7 +113,7 @@ class Bench:
 
     def _count(self, messages: list[Message]) -> int:
         body = {"model": self._place.preset.served, "messages": messages, "add_generation_prompt": True}
-        status, answer = self._place.endpoint.post_json("/tokenize", body)
+        status, answer = self._place.endpoint.post_json(TOKENIZE, body)
         if status != 200 or not isinstance(answer, dict) or not isinstance(answer.get("count"), int):
             raise BootVoid(f"/tokenize answered HTTP {status}: prompts cannot be made to exact token counts")
         return int(answer["count"])

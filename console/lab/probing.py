@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import asdict
 
-from console.endpoint import EndpointError
+from console.endpoint import TOKENIZE, EndpointError
 from console.lab.bench import Place
 from console.lab.counting import Counting
 from console.lab.jobs import Message
@@ -83,7 +83,7 @@ class Probing:
     def _count(self, messages: list[Message]) -> int:
         body = {"model": self._place.preset.served, "messages": messages, "add_generation_prompt": True}
         try:
-            status, answer = self._place.endpoint.post_json("/tokenize", body)
+            status, answer = self._place.endpoint.post_json(TOKENIZE, body)
         except EndpointError as error:
             look_for_death(self._place.server, error.why)
         return int(answer["count"]) if status == 200 and isinstance(answer, dict) else 0

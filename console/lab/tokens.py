@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from console.endpoint import Endpoint, EndpointError
+from console.endpoint import TOKENIZE, Endpoint, EndpointError
 from console.errors import ConsoleError
 
 
@@ -22,7 +22,7 @@ def tokens_of(endpoint: Endpoint, model: str, request: Mapping[str, Any]) -> lis
         ConsoleError: it has no `/tokenize`, or refuses these messages.
     """
     body = {"model": model, "add_generation_prompt": True, **request}
-    status, answer = endpoint.post_json("/tokenize", body)
+    status, answer = endpoint.post_json(TOKENIZE, body)
     ids = answer.get("tokens") if isinstance(answer, dict) else None
     if status != 200 or not isinstance(ids, list):
         why = answer.get("error") if isinstance(answer, dict) else None

@@ -40,13 +40,14 @@ class Ended:
         record = self._record
         end, note = self._end()
         left = self._left()
+        known = replace(known, failed_at=end.at if end else None)
         if left:
             note = f"{len(left)} processes of this server are left: `qwen-console down` ends them"
             return replace(known, state=State.FAILED, ours=left, note=note, diagnosis=self.cause(end))
         failure = read_failure(self._paths)
         if failure and failure.life == record.life and (end is None or end.asked):
-            return replace(known, state=State.FAILED, diagnosis=failure.diagnosis, note=note)
-        gone = replace(known, preset=None, url=None)
+            return replace(known, state=State.FAILED, diagnosis=failure.diagnosis, note=note, failed_at=failure.at)
+        gone = replace(known, preset=None, url=None, failed_at=None)
         if end is None and record.keeper.boot != boot_id():
             return replace(gone, note="the machine was restarted while the server ran")
         if record.child is None or (end and end.asked):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ class Failure:
     life: str | None
     preset: str | None
     diagnosis: Diagnosis
+    at: str = field(default_factory=now_utc)
+    """UTC."""
 
 
 def failure_path(paths: Paths) -> Path:
@@ -31,7 +33,7 @@ def failure_path(paths: Paths) -> Path:
 def write_failure(paths: Paths, failure: Failure) -> None:
     """Put a failure on record; a disk that does not take it costs only the memory of it."""
     told = diagnosis_json(failure.diagnosis)
-    value = {"schema": SCHEMA, "life": failure.life, "preset": failure.preset, "at": now_utc(), "diagnosis": told}
+    value = {"schema": SCHEMA, "life": failure.life, "preset": failure.preset, "at": failure.at, "diagnosis": told}
     with suppress(OSError):
         write_json(failure_path(paths), value)
 
@@ -40,7 +42,7 @@ def read_failure(paths: Paths) -> Failure | None:
     """The failure on record, if there is one that can be read."""
     raw, _ = read_json(failure_path(paths))
     try:
-        return Failure(*_whose(raw), diagnosis_from(raw["diagnosis"])) if raw else None
+        return Failure(*_whose(raw), diagnosis_from(raw["diagnosis"]), shapes.text(raw["at"])) if raw else None
     except shapes.WRONG:
         return None
 

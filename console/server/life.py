@@ -188,7 +188,7 @@ class Server:
             return replace(status, note=f"{locked.what}: {locked.fix}") if locked else _UNNAMED
         failure = read_failure(self.paths)
         if failure and failure.life is None and not status.ours:
-            return ServerStatus(State.FAILED, preset=failure.preset, diagnosis=failure.diagnosis)
+            return ServerStatus(State.FAILED, preset=failure.preset, diagnosis=failure.diagnosis, failed_at=failure.at)
         return status
 
     def start(

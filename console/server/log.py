@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from console.endpoint import TOKENIZE
 from console.files import open_file
 from console.paths import Paths
 from console.server.rotation import pieces
@@ -25,13 +26,15 @@ _SHORTEST_SECRET = 4
 """A shorter "secret" would black out half of the log and hide nothing."""
 
 
-_OWN_LOOK = re.compile(r'"GET /(?:metrics|health|sim/gpus|version|v1/models)\b[^"]*" 200')
+_OWN_LOOK = re.compile(
+    rf'"(?:GET /(?:metrics|health|sim/gpus|version|v1/models)\b[^"]*|POST {re.escape(TOKENIZE)} [^"]*)" 200'
+)
 _ANSWERED = re.compile(r'"(?:GET|POST) /[^"]*" 200')
 
 
 def is_own_look(line: str) -> bool:
-    """Whether it is an access line of what our own consoles and recorder ask all the time."""
-    return "GET /" in line and _OWN_LOOK.search(line) is not None
+    """Whether it is an access line of what our own consoles and recorder ask: all the time, or to make a prompt."""
+    return " /" in line and _OWN_LOOK.search(line) is not None
 
 
 def is_background(line: str, *, of_run: bool) -> bool:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from console.endpoint import Endpoint, EndpointError
+from console.endpoint import TOKENIZE, Endpoint, EndpointError
 from console.errors import ConsoleError
 from console.gpu.sample import GpuReport
 from console.presets import Preset
@@ -124,7 +124,7 @@ def _prompt(endpoint: Endpoint, preset: Preset, count: int) -> list[int]:
 
 def _tokens(endpoint: Endpoint, preset: Preset, text: str) -> list[int]:
     body = {"model": preset.served, "prompt": text, "add_special_tokens": False}
-    status, answer = endpoint.post_json("/tokenize", body)
+    status, answer = endpoint.post_json(TOKENIZE, body)
     tokens = answer.get("tokens") if isinstance(answer, dict) else None
     if status != 200 or not isinstance(tokens, list) or not tokens:
         raise ConsoleError(

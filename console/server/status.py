@@ -83,5 +83,7 @@ class ServerStatus:
     """Crashes in a row that this server was started after (`server: {restart: on-crash}`)."""
     restart_in_s: float | None = None
     """Seconds until a crashed server is started again."""
+    failed_at: str | None = None
+    """UTC: when a server that failed came to its end."""
     unrecorded: Diagnosis | None = None
     """Why what it does is not kept by the minute; `None` when it is, or was not to be."""

@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 
 from console import hints
 from console.server.status import ServerStatus, State
-from console.tui.stories import labelled, trouble_title
+from console.tui.stories import labelled, trouble_aside, trouble_title
 from console.tui.widgets.lines import Line, line
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ def _failure(status: ServerStatus, width: int) -> list[Line]:
     """Why there is no server, or why it does not answer."""
     if status.state not in (State.FAILED, State.STALLED):
         return []
-    lines = list(labelled("✖", trouble_title(status), width, "bad"))
+    title = " ".join(word for word in (trouble_title(status), trouble_aside(status)) if word)
+    lines = list(labelled("✖", title, width, "bad"))
     if (found := status.diagnosis) is not None:
         lines += [*labelled("why", found.what, width), *(labelled("", found.why, width) if found.why else ())]
         lines += labelled("fix", found.fix, width, "strong") if found.fix else ()

@@ -125,6 +125,11 @@ def trouble_title(status: ServerStatus) -> str:
     return f"{status.preset or 'the server'} {'does not answer' if status.state is State.STALLED else 'failed'}"
 
 
+def trouble_aside(status: ServerStatus) -> str:
+    """When it failed: the same failure twice looks the same but for that."""
+    return f"at {units.local_moment(status.failed_at)}" if status.failed_at else ""
+
+
 def diagnosis_story(found: Diagnosis, width: int, height: int, *, back: str | None = None) -> list[Line]:
     """What, why, fix and the lines that prove it, wrapped. Where it is tight evidence goes first, then part of why."""
     what = list(labelled("✖", found.what, width, "bad"))

@@ -103,6 +103,10 @@ def test_the_prefix_cache_of_the_running_server_is_probed(demo: Console, tmp_pat
         assert layout["saved_tokens"] >= 1600
         assert "10:05" in demo("probe", "layout", *files).out
         assert "takes two requests" in demo("probe", "layout", files[0], code=2).err
+        assert "POST /tokenize?" in demo("logs", "--all", "-n", "5000").out
+        log = demo("logs", "-n", "5000").out
+        assert "/tokenize" not in log
+        assert "POST /v1/chat/completions" in log
     finally:
         demo("down")
 
@@ -123,7 +127,7 @@ def test_runs_are_compared_adopted_with_their_difference_and_go_on(demo: Console
 def test_while_a_run_goes_on_no_probe_spoils_it_and_the_log_is_quiet(demo: Console) -> None:
     run_id = demo("ab", "aa", "--size", "normal", "--rounds", "2", "--no-wait").out.strip()
     try:
-        wait_until(lambda: "POST /tokenize" in demo("logs", "--all", "-n", "5000", code=None).out)
+        wait_until(lambda: "POST /tokenize?" in demo("logs", "--all", "-n", "5000", code=None).out)
         shown = demo("logs", "-n", "5000")
         assert "startup complete" in shown.out
         assert '" 200' not in shown.out
@@ -132,6 +136,11 @@ def test_while_a_run_goes_on_no_probe_spoils_it_and_the_log_is_quiet(demo: Conso
             refused = demo("probe", *words, code=4).err
             assert "an A/B run is going on: a probe would spoil it" in refused
         assert run_id in demo("up", "--prove", code=4).err
+        told = demo("status").out
+        assert f"an A/B run goes on: {run_id}" in told
+        assert f"ab stop {run_id}" in told
+        run = demo("status", "--json").json["run"]
+        assert (run["id"], run["kind"], run["arm"]) == (run_id, "aa", "a1")
     finally:
         demo("ab", "stop")
     boots = demo("ab", "show", run_id, "--json").json["boots"]

@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from threading import Barrier, Thread
 
@@ -105,6 +107,7 @@ def test_of_two_starts_at_once_exactly_one_wins(house: House) -> None:
 
 
 def test_a_port_in_use_is_told_with_its_owner_and_never_called_ready(house: House) -> None:
+    before = time.time() - 0.001
     with stranger() as port:
         with pytest.raises(PortInUse) as caught:
             house.server.start(house.preset(port=port))
@@ -115,6 +118,7 @@ def test_a_port_in_use_is_told_with_its_owner_and_never_called_ready(house: Hous
     assert status.state is State.FAILED
     assert status.diagnosis is not None
     assert status.diagnosis.cause == "port-in-use"
+    assert before <= datetime.fromisoformat(status.failed_at or "").timestamp() <= time.time()
     house.up()
     house.server.stop()
     assert house.server.status().state is State.STOPPED
@@ -173,6 +177,7 @@ def test_an_early_death_is_told_with_its_code(house: House) -> None:
     last = list(house.server.follow_start())[-1]
     assert last.state is State.FAILED
     assert last.diagnosis is not None
+    assert last.failed_at is not None
     assert "3" in last.diagnosis.what + last.diagnosis.why
 
 

@@ -44,7 +44,12 @@ DIAGNOSIS = Diagnosis(
     evidence=("(EngineCore pid=7) ERROR 11-29 12:00:00 [core.py:1] ValueError: to serve at least one request",),
     phase=Phase.KV_CACHE,
 )
-FAILED = ServerStatus(State.FAILED, preset="qwen3.8-27b-nvfp4-100k", diagnosis=DIAGNOSIS)
+FAILED = ServerStatus(
+    State.FAILED,
+    preset="qwen3.8-27b-nvfp4-100k",
+    diagnosis=DIAGNOSIS,
+    failed_at="2026-11-29T12:00:01.250+00:00",
+)
 CARDS = GpuReport(
     at=0.0,
     cards=tuple(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -136,6 +137,9 @@ async def brought(app: ConsoleApp, pilot: Any, scene: Scene) -> None:
 )
 async def test_a_frame(name: str, screen: str, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graphs, "time", SimpleNamespace(monotonic=lambda: _NOW_S))
+    # Moments stand on the screen as this machine's clock has them.
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
     scene = SCENES[name]
     house = House(FakeServer(scene.server, after_start=scene.server), cards=scene.cards)
     app = house.app()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,18 @@ from console.series import Series
 )
 def test_numbers_print_one_way(shown: str, text: str) -> None:
     assert shown == text
+
+
+def test_a_moment_is_told_on_the_clock_of_this_machine_with_its_day_once_that_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TZ", "XYZ-2")
+    time.tzset()
+    now = 1_764_450_000.0  # 23:00 there
+    assert units.local_moment("2025-11-29T20:59:58.250+00:00", now) == "22:59:58"
+    assert units.local_moment("2025-11-28T21:30:00.000+00:00", now) == "2025-11-28 23:30"
+    for odd in (None, "", "yesterday", "2025-13-41T00:00:00+00:00"):
+        assert units.local_moment(odd, now) == "n/a"
 
 
 def test_a_series_is_bounded_and_keeps_gaps() -> None:

@@ -111,6 +111,8 @@ def test_secrets_are_not_shown(line: str, secrets: list[str], shown: str) -> Non
     ("line", "alone", "in_a_run"),
     [
         ('INFO:     127.0.0.1:41 - "GET /metrics HTTP/1.1" 200 OK', True, True),
+        ('INFO:     127.0.0.1:41 - "POST /tokenize?from=qwen-console HTTP/1.1" 200 OK', True, True),
+        ('INFO:     127.0.0.1:41 - "POST /tokenize?from=qwen-console HTTP/1.1" 404 Not Found', False, False),
         ('(APIServer pid=7) INFO:     127.0.0.1:41 - "POST /tokenize HTTP/1.1" 200 OK', False, True),
         ('INFO:     127.0.0.1:41 - "POST /v1/chat/completions HTTP/1.1" 200 OK', False, True),
         ('INFO:     127.0.0.1:41 - "POST /v1/chat/completions HTTP/1.1" 401 Unauthorized', False, False),

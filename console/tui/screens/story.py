@@ -35,9 +35,10 @@ class Story(Panel):
         elif status.state not in (State.FAILED, State.STALLED):
             return False
         elif status.diagnosis is None:
-            self.tell(stories.trouble_title(status), [line("looking for the reason in its log …", "dim")])
+            looking = line("looking for the reason in its log …", "dim")
+            self.tell(stories.trouble_title(status), [looking], stories.trouble_aside(status))
         else:
             height = max(self.body_height, _LEAST_LOW_ROWS if self.screen.has_class("-low") else _LEAST_ROWS)
             body = stories.diagnosis_story(status.diagnosis, width, height, back=back.name if back else None)
-            self.tell(stories.trouble_title(status), body)
+            self.tell(stories.trouble_title(status), body, stories.trouble_aside(status))
         return True
