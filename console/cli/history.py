@@ -23,7 +23,7 @@ def history(args: argparse.Namespace) -> int:
     house = House.of(args)
     since = time.time() - args.since
     found = with_ends(read_history(history_path(house.paths.state), since), seen_lives(house.paths), since)
-    note = _note(house)
+    note = "; ".join(text for text in (found.note, _note(house)) if text) or None
     if args.json:
         whole = {"schema": 1, "since": _utc(since), "problem": found.problem, "note": note}
         show_json(whole | {"boots": [_boot_json(boot) for boot in found.boots]})

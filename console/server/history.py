@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -18,6 +19,9 @@ from console.server.minutes import Boot, CardMinute, Minute
 
 LEFT_OUT = "the starts of A/B runs are not in it: `qwen-console ab list` has them"
 """What a reader would miss."""
+_WITHIN = "WHERE at >= ? AND at <= ? ORDER BY"
+_SLACK_S = 60.0
+"""By so much a clock may be set back without a word."""
 R = TypeVar("R", Boot, Minute, CardMinute)
 M = TypeVar("M", Minute, CardMinute)
 
@@ -91,10 +95,16 @@ class History:
 
     boots: tuple[BootHistory, ...] = ()
     problem: str | None = None
+    note: str | None = None
+    """What is left out, and why."""
 
 
-def read_history(path: Path, since: float) -> History:
-    """All minutes from unix time `since` on."""
+def read_history(path: Path, since: float, until: float | None = None) -> History:
+    """All minutes between two unix times, now being the last without another.
+
+    What was recorded while the clock stood ahead is told and left out: it would be the newest for years.
+    """
+    until = time.time() + _SLACK_S if until is None else until
     if not os.path.exists(path) and not in_the_way(path):  # noqa: PTH110 - of a closed folder it is no error
         return History(problem="nothing is recorded yet: a server that `up` starts is, by the minute")
     problem = in_the_way(path) if not os.access(path, os.R_OK) else None
@@ -104,8 +114,9 @@ def read_history(path: Path, since: float) -> History:
         refuse_odd(path)
         db = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=2.0)
         try:
-            minutes = list(_rows(db, Minute, "minutes", "WHERE at >= ? ORDER BY at", (since,)))
-            cards = list(_rows(db, CardMinute, "cards", "WHERE at >= ? ORDER BY at, card", (since,)))
+            minutes = list(_rows(db, Minute, "minutes", f"{_WITHIN} at", (since, until)))
+            cards = list(_rows(db, CardMinute, "cards", f"{_WITHIN} at, card", (since, until)))
+            (ahead,) = db.execute("SELECT count(*) FROM minutes WHERE at > ?", (until,)).fetchone()
             boots = {boot.life: boot for boot in _rows(db, Boot, "boots", "", ())}
         finally:
             db.close()
@@ -116,7 +127,8 @@ def read_history(path: Path, since: float) -> History:
         return History(problem=f"{path} cannot be read ({error}); {why}")
     of_life, of_cards = _by_life(minutes), _by_life(cards)
     found = (_boot(boots.get(life), life, rows, of_cards.get(life, [])) for life, rows in of_life.items())
-    return History(_sorted(found))
+    note = f"{ahead} minutes that were recorded while the clock stood ahead of now are left out" if ahead else None
+    return History(_sorted(found), note=note)
 
 
 def with_ends(found: History, lives: Sequence[LifeEnd], since: float) -> History:

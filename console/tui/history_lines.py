@@ -24,8 +24,8 @@ def history_lines(found: History, width: int) -> list[Line]:
     from console.server.history import LEFT_OUT
 
     left_out = wrapped(LEFT_OUT, width, "dim")
-    if found.problem:
-        left_out = [*wrapped(found.problem, width, "dim"), *left_out]
+    for text in (found.note, found.problem):
+        left_out = [*(wrapped(text, width, "dim") if text else ()), *left_out]
     if not found.boots and found.problem:
         return left_out
     if not found.boots:

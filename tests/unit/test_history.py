@@ -144,6 +144,23 @@ def test_a_recorder_that_starts_again_counts_nothing_twice(tmp_path: Path) -> No
     assert boot.boot.started == 1_767_225_600
 
 
+def test_a_clock_that_was_set_after_the_first_request_makes_no_year_of_a_minute(tmp_path: Path) -> None:
+    (tmp_path / "canary.json").write_text('{"schema": 1, "life": "abc"}')
+    (tmp_path / "baseline.prom").write_text(page("mtp", 0))
+    os.utime(tmp_path / "baseline.prom", (1.0, 1.0))
+    wall = [START]
+    with odd_server() as server:
+        server.pages = [reply(page("mtp", 1))]
+        watch = a_watch(tmp_path, server, wall)
+        watch.look()
+        wall[0] += 60
+        watch.look()
+        watch.close()
+    (boot,) = read_history(history_path(tmp_path), 0).boots
+    assert boot.covered_s < 60
+    assert boot.totals.requests == 0
+
+
 def test_minutes_that_get_lost_are_told_and_no_more_when_they_do_not(tmp_path: Path) -> None:
     (tmp_path / "canary.json").write_text('{"schema": 1, "life": "abc"}')
     (tmp_path / "history.db").mkdir()

@@ -11,6 +11,7 @@ import pytest
 from console.server import minutes
 from console.server.history import read_history
 from console.server.minutes import Boot, CardMinute, Minute, Store
+from console.tui.history_lines import history_lines
 
 BOOT = Boot("abc", "preset", "0.32.0", "model", False, 1000)
 
@@ -38,6 +39,19 @@ def test_since_leaves_out_what_is_older(tmp_path: Path) -> None:
     (boot,) = read_history(tmp_path / "h.db", 300).boots
     assert (boot.totals.minutes, boot.totals.requests) == (5, 5)
     assert read_history(tmp_path / "h.db", 1e9).boots == ()
+
+
+def test_minutes_of_a_clock_that_stood_ahead_are_told_and_left_out(tmp_path: Path) -> None:
+    store = filled(tmp_path / "h.db", 3)
+    for at in (2_000_000_000_000, 2_000_000_000_060):
+        store.keep(BOOT, Minute(at, "abc", 60.0, requests=9), [CardMinute(at, "abc", 0, 5)])
+    store.close()
+    found = read_history(tmp_path / "h.db", 0)
+    (boot,) = found.boots
+    assert (boot.totals.requests, boot.last, len(boot.card_rows)) == (3, 120, 3)
+    assert found.problem is None
+    assert found.note == "2 minutes that were recorded while the clock stood ahead of now are left out"
+    assert any(found.note in "".join(part for part, _ in row) for row in history_lines(found, 120))
 
 
 @pytest.mark.parametrize("damage", [b"no database", b"SQLite format 3\x00" + b"\xff" * 5000])
