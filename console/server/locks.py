@@ -10,13 +10,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from console.errors import ConsoleError
+from console.files import refuse_odd
+
 _PATIENCE_S = 1.0
 """An onlooker holds the lock for microseconds; whoever wants it waits that out."""
 
 
 def take(path: Path, patience_s: float = _PATIENCE_S) -> int | None:
-    """Lock the file for ourselves; the descriptor that holds it, or `None` when somebody else does."""
+    """Lock the file for ourselves; the descriptor that holds it, or `None` when somebody else does.
+
+    Raises:
+        ConsoleError: it is no file.
+        OSError: it cannot be opened.
+    """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _refuse_odd(path)
     handle = _above_the_streams(_open(path))
     end = time.monotonic() + patience_s
     while True:
@@ -28,6 +37,15 @@ def take(path: Path, patience_s: float = _PATIENCE_S) -> int | None:
                 os.close(handle)
                 return None
             time.sleep(0.02)
+
+
+def _refuse_odd(path: Path) -> None:
+    try:
+        refuse_odd(path)
+    except OSError as error:
+        # Of what is missing or closed the opening tells.
+        if error.errno == errno.EINVAL:
+            raise ConsoleError(f"the lock {path} cannot be held", str(error.strerror), "remove it") from None
 
 
 def _open(path: Path) -> int:

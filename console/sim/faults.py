@@ -12,6 +12,7 @@ from console.sim.options import KV_BYTES_PER_TOKEN, RESERVED_BYTES, TOTAL_BYTES,
 
 Phase = Literal["start", "nccl", "load", "compile", "kv", "graphs"]
 _GIB = 1024**3
+_MIB = 1024**2
 
 CRASHES = frozenset({"crash-at-first-request", "crash-at-first-request-with-mtp", "oom-at-first-prefill"})
 LASTING = frozenset(
@@ -34,6 +35,8 @@ class BootFault:
     phase: Phase
     where: Literal["core", "workers"]
     exception: str
+    frame: str = 'engine/core.py", line 1330, in run_engine_core'
+    """The innermost one of its traceback."""
 
 
 BOOT_FAULTS = {
@@ -79,29 +82,31 @@ def boot_fault(name: str | None, options: Options) -> BootFault | None:
         return BOOT_FAULTS[name]
     if options.kv_tokens < options.max_len:
         return BOOT_FAULTS["kv-too-small"]
-    return None if options.fits else BootFault("kv", "workers", _KV_TOO_LARGE)
+    return None if options.fits else BootFault("kv", "workers", _KV_TOO_LARGE, _CACHE_FRAME)
 
 
 def say_boot_fault(fault: BootFault, options: Options, pid: int) -> None:
     """Write the root cause, then the wrapper that always follows."""
+    room = max(0, TOTAL_BYTES - RESERVED_BYTES - options.weights_bytes)
+    tensor = (options.kv_bytes or _CACHE_TENSORS) // _CACHE_TENSORS
     text = fault.exception.format(
         rank=0,
         pid=pid,
         streams=options.streams,
         blocks=options.kv_blocks,
         kv_too_small=_kv_too_small(options),
-        asked=(options.kv_bytes or 0) / _GIB,
-        free=max(0, TOTAL_BYTES - RESERVED_BYTES - options.weights_bytes) / _GIB,
-        used=options.weights_bytes / _GIB,
+        asked=tensor / _MIB,
+        free=room % tensor / _MIB,
+        used=(options.weights_bytes + room - room % tensor) / _GIB,
     )
-    trace = f'Traceback (most recent call last):\n  File "{_SITE}/vllm/v1/engine/core.py", line 1330, in '
+    trace = f'Traceback (most recent call last):\n  File "{_SITE}/vllm/v1/{fault.frame}\n{text}'
     if fault.where == "workers":
         for role in _ranks(options):
             head = "WorkerProc hit an exception.\n"
-            log.say(role, "multiproc_executor.py:1063", f"{head}{trace}run_engine_core\n{text}", "ERROR")
+            log.say(role, "multiproc_executor.py:1063", head + trace, "ERROR")
     else:
         head = "EngineCore failed to start.\n"
-        log.say("EngineCore", "core.py:1330", f"{head}{trace}run_engine_core\n{text}", "ERROR")
+        log.say("EngineCore", "core.py:1330", head + trace, "ERROR")
     _say_wrapper(pid)
 
 
@@ -141,9 +146,12 @@ ENGINE_DEAD = "EngineCore encountered an issue. See stack trace (above) for the 
 _DEAD = f"vllm.v1.engine.exceptions.EngineDeadError: {ENGINE_DEAD}"
 
 
+_CACHE_FRAME = 'worker/gpu_model_runner.py", line 6512, in _allocate_kv_cache_tensors'
+_CACHE_TENSORS = 16
+"""One for each of the model's attention layers, the recurrent ones between them share it: they are made in turn."""
 _KV_TOO_LARGE = (
-    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {asked:.2f} GiB. GPU {rank} has a total capacity of "
-    "15.48 GiB of which {free:.2f} GiB is free. Process {pid} has {used:.2f} GiB memory in use."
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {asked:.2f} MiB. GPU {rank} has a total capacity of "
+    "15.48 GiB of which {free:.2f} MiB is free. Process {pid} has {used:.2f} GiB memory in use."
 )
 
 

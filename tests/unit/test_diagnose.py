@@ -261,6 +261,40 @@ def test_a_pinned_cache_far_too_large_gets_a_size_that_fits() -> None:
     assert "`--set kv-cache-memory-bytes=2684354560`" in found.fix
 
 
+@pytest.mark.parametrize(
+    ("frame", "pinned", "cache"),
+    [
+        ("_allocate_kv_cache_tensors", "'kv_cache_memory_bytes': 2500000000", True),
+        ("_allocate_kv_cache_tensors", "'gpu_memory_utilization': 0.95", True),
+        ("run_engine_core", "'kv_cache_memory_bytes': 9000000000", True),
+        ("run_engine_core", "'kv_cache_memory_bytes': 2500000000", False),
+        ("profile_run", "'kv_cache_memory_bytes': 9000000000", False),
+        ("capture_model", "'kv_cache_memory_bytes': 9000000000", False),
+    ],
+)
+def test_where_the_cache_itself_finds_no_room_nothing_else_is_to_be_made_smaller(
+    frame: str, pinned: str, cache: bool
+) -> None:
+    stamp = "(Worker_TP0 pid=2) ERROR 11-29 20:28:43 [multiproc_executor.py:1063]"
+    lines = [
+        "(APIServer pid=1) INFO 11-29 20:28:42 [utils.py:286] non-default args: {'model_tag': 'm', " + pinned + "}",
+        "(Worker_TP0 pid=2) INFO 11-29 20:28:42 [x.py:1] Model loading took 11.62 GiB memory and 60.000000 seconds",
+        "(Worker_TP0 pid=2) INFO 11-29 20:28:42 [monitor.py:34] torch.compile takes 40.00 s in total",
+        f"{stamp} WorkerProc hit an exception.",
+        f'{stamp}   File "/vllm/v1/worker/gpu_model_runner.py", line 6512, in {frame}',
+        f"{stamp} torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 536.00 MiB. GPU 0 has a total capacity "
+        "of 15.48 GiB of which 128.00 MiB is free.",
+    ]
+    found = diagnose(lines, exit_code=1)
+    assert found is not None
+    assert found.cause == "oom"
+    assert (found.phase is Phase.KV_CACHE) is cache
+    assert (found.fix.startswith(("set --kv-cache-memory-bytes", "set --gpu-memory-utilization"))) is (
+        cache or frame == "capture_model"
+    )
+    assert ("max-num-batched-tokens" in found.fix) is (not cache and frame != "capture_model")
+
+
 def test_a_fix_with_a_value_names_the_key_of_a_preset_too() -> None:
     fix = "set --max-num-batched-tokens 1024 (now 2048); or set --gpu-memory-utilization 0.9 (now 0.91)"
     assert as_keys(fix) == (

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from console.errors import UsageError
+from console.errors import ConsoleError, UsageError
 from console.lab.journal import FILE, read_events, read_json
 from console.lab.probes.layout import read_request
 from console.lab.replay import read_recorded
@@ -23,6 +23,7 @@ from console.server.failure import failure_path, read_failure
 from console.server.history import read_history
 from console.server.life import Server
 from console.server.lives import lives_file, seen_lives
+from console.server.locks import take
 from console.server.log import tail
 from console.server.minutes import history_path
 from console.server.process import Identity
@@ -116,6 +117,14 @@ def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(name: str, paths: Pa
     path.parent.mkdir(exist_ok=True, parents=True)
     os.mkfifo(path)
     assert not read(paths)
+
+
+@pytest.mark.parametrize(("make", "kind"), [(os.mkfifo, "a named pipe"), (os.mkdir, "a folder")])
+def test_what_stands_in_place_of_a_lock_is_named(make: Callable[[Path], None], kind: str, tmp_path: Path) -> None:
+    make(tmp_path / "run.lock")
+    with pytest.raises(ConsoleError, match="cannot be held") as caught:
+        take(tmp_path / "run.lock")
+    assert (caught.value.why, caught.value.fix) == (f"it is {kind}, not a file", "remove it")
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,13 @@ _REST_GIB = 1.25
 _CACHE_STEP = 256 * 1024**2
 """By how much a pinned cache is made smaller: less is no room for a prompt's activations."""
 
+_CACHE_LAID_OUT = re.compile(r"_allocate_kv_cache|initialize_kv_cache_tensors")
+_CAPTURED = re.compile(r"capture_model|_capture_cudagraphs|capture_graph|profile_cudagraph_memory")
+_MODEL_RUN = re.compile(r"determine_available_memory|profile_run|_dummy_run")
 _WHERE = {
     Phase.LOAD: "while the weights were loaded",
     Phase.COMPILE: "while the model was compiled and its memory measured",
-    Phase.KV_CACHE: "while the KV cache was sized",
+    Phase.KV_CACHE: "while the KV cache was sized and laid out",
     Phase.GRAPH_CAPTURE: "while CUDA graphs were captured",
     Phase.WARM_UP: "while the server warmed up",
     Phase.READY: "while it served a request",
@@ -38,11 +41,16 @@ def utilization(fault: Fault) -> float | None:
         return None
 
 
+def _pinned(fault: Fault) -> int | None:
+    """Bytes of a cache whose size was given."""
+    return whole(fault.story.arg("kv_cache_memory_bytes"))
+
+
 def lower_utilization(fault: Fault, step: float) -> str:
     """`--gpu-memory-utilization 0.967`, or how far to lower it; a pinned cache ignores it, and says so."""
     if fault.story.facts.kv_pinned or fault.story.arg("kv_cache_memory_bytes"):
         ignored = "with it set, --gpu-memory-utilization is ignored"
-        if (pinned := whole(fault.story.arg("kv_cache_memory_bytes"))) and pinned > _CACHE_STEP:
+        if (pinned := _pinned(fault)) and pinned > _CACHE_STEP:
             if (room := _room_for_cache(fault)) and room < pinned - _CACHE_STEP:
                 return (
                     f"set --kv-cache-memory-bytes {room} (now {pinned}, and beside {fault.story.facts.weights_gib:g} "
@@ -150,11 +158,25 @@ def oom_phase(fault: Fault) -> Phase:
     if fault.record.phase in (Phase.WARM_UP, Phase.READY):
         return fault.record.phase
     above = fault.context(80, 0)
-    if re.search(r"capture_model|_capture_cudagraphs|capture_graph|profile_cudagraph_memory", above):
+    if _of_the_cache(fault, above):
+        return Phase.KV_CACHE
+    if _CAPTURED.search(above):
         return Phase.GRAPH_CAPTURE
-    if fault.record.phase is Phase.LOAD and re.search(r"determine_available_memory|profile_run", above):
+    if fault.record.phase is Phase.LOAD and _MODEL_RUN.search(above):
         return Phase.KV_CACHE
     return fault.record.phase
+
+
+def _of_the_cache(fault: Fault, above: str) -> bool:
+    """Whether it was the cache itself that found no room: by the traceback, or because it cannot fit."""
+    if _CACHE_LAID_OUT.search(above):
+        return True
+    pinned, room = _pinned(fault), _room_for_cache(fault)
+    # Before the cache the model is run once, after it graphs are captured.
+    other = (
+        fault.record.phase in (Phase.LOAD, Phase.GRAPH_CAPTURE) or _MODEL_RUN.search(above) or _CAPTURED.search(above)
+    )
+    return pinned is not None and room is not None and pinned > room + _CACHE_STEP and not other
 
 
 def _oom(fault: Fault) -> Words:
@@ -199,6 +221,8 @@ def _oom_fix(fault: Fault, phase: Phase) -> str:
             "the weights do not fit: stop other processes on the cards, spread the model with "
             f"--tensor-parallel-size, or take a smaller quantization; or, if they fit by a hair, {lower}"
         )
+    if phase is Phase.KV_CACHE and _of_the_cache(fault, fault.context(80, 0)):
+        return lower
     budget = fault.story.facts.chunk_budget
     chunk = f"set --max-num-batched-tokens {budget // 2} (now {budget})" if budget else "lower --max-num-batched-tokens"
     if phase is Phase.READY:
