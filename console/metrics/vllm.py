@@ -61,6 +61,8 @@ class Counters:
     """Prompt tokens taken from the cache, counted with the first token of their request."""
     computed_tokens: int | None = None
     """Prompt tokens that were prefilled, counted likewise."""
+    cached_by_hits: bool = False
+    """No series of its own tells the cached tokens: they are the hits of lookups."""
     prefix_queries: int | None = None
     """Tokens looked up in the prefix cache (blocks, in versions that say `gpu_prefix_cache_queries`)."""
     prefix_hits: int | None = None
@@ -108,7 +110,6 @@ def read(samples: Samples, at: float) -> Counters:
     sums = {key: _total(samples, names, engines) for key, names in COUNTERS.items()}
     histograms = {key: _histogram(samples, names, engines) for key, names in HISTOGRAMS.items()}
     cached, computed = _prompt_split(samples, engines, sums)
-    sums.pop("prompt_cached")
     return Counters(
         at=at,
         process_started=_least(samples.get(PROCESS_START)),
@@ -120,6 +121,7 @@ def read(samples: Samples, at: float) -> Counters:
         kv_used=_mean_fraction(samples, KV_USED, engines),
         cached_tokens=cached,
         computed_tokens=computed,
+        cached_by_hits=sums.pop("prompt_cached") is None and not samples.get(BY_SOURCE),
         spec_accepted_per_pos=_per_position(samples.get(PER_POSITION), engines),
         refused=_refused(samples.get(HTTP)),
         shape=_shape(samples),
@@ -133,7 +135,8 @@ def _shape(samples: Samples) -> Mapping[str, int]:
     """Which series stand behind each figure."""
     shape = {key: _identity(samples, names) for key, names in COUNTERS.items()}
     shape |= {key: _identity(samples, tuple(f"{name}_count" for name in names)) for key, names in HISTOGRAMS.items()}
-    split = _identity(samples, (BY_SOURCE,)) ^ shape["prompt_cached"]
+    # Cached and computed tokens are made of several series, by hits where none counts them itself.
+    split = (_identity(samples, (BY_SOURCE,)) ^ shape["prompt_cached"] or shape["prefix_hits"]) ^ shape["prompt_tokens"]
     shape |= {"cached_tokens": split, "computed_tokens": split}
     shape["spec_accepted_per_pos"] = _identity(samples, (PER_POSITION,))
     return MappingProxyType(shape)

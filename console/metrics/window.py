@@ -132,7 +132,7 @@ def _of_the_same_requests(span: Span) -> bool:
     Versions without a series of their own for cached tokens leave only the hits of the lookups, which count when a
     request is admitted, its prompt tokens later: where lookups and prompt tokens differ they are not of the same ones.
     """
-    if span.new.shape.get("cached_tokens", 1):
+    if not span.new.cached_by_hits:
         return True
     asked, prompt = span.count("prefix_queries"), span.count("prompt_tokens")
     return asked is None or prompt is None or asked == prompt

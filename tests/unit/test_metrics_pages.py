@@ -12,6 +12,7 @@ import pytest
 from console.metrics import window
 from console.metrics.exposition import LIMIT_CHARS, MetricsError, parse
 from console.metrics.span import Span, restarted
+from console.metrics.vllm import Counters
 from tests.unit.metrics_pages import add_engine, counters, drop, page, with_value
 
 
@@ -106,6 +107,37 @@ def test_as_many_series_of_another_model_or_engine_are_no_rise(label: str, other
     assert (got.generation_tokens_per_s, got.prefix_cache.cached_tokens, got.ttft_s.n) == (None, None, 0)
     assert got.mtp is None or got.mtp.per_position is None
     assert window.last_requests(old, new, 30.0) is None
+
+
+def few(model: str, engines: str, count: int) -> Counters:
+    """A page of a version that tells cached tokens by the hits of lookups only."""
+    lines = []
+    for engine in engines:
+        labels = f'{{engine="{engine}",model_name="{model}"}}'
+        lines += [
+            f"vllm:num_requests_running{labels} 1.0",
+            f"vllm:prompt_tokens_total{labels} {count * 100}",
+            f"vllm:prefix_cache_queries_total{labels} {count * 100}",
+            f"vllm:prefix_cache_hits_total{labels} {count * 50}",
+        ]
+    return counters("".join(f"{line}\n" for line in lines), 30.0 if count > 10 else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "known"),
+    [
+        (("m", "0", 10), ("m", "0", 30), True),
+        (("m", "0", 10), ("other", "0", 9000), False),
+        (("m", "0", 10), ("m", "01", 20), False),
+        (("m", "01", 10), ("m", "0", 9000), False),
+    ],
+)
+def test_cached_tokens_that_hits_tell_are_of_one_model_and_the_same_engines(
+    old: tuple[str, str, int], new: tuple[str, str, int], known: bool
+) -> None:
+    found = window.reading(few(*old), few(*new)).prefix_cache
+    told = (1000, 1000, 0.5) if known else (None, None, None)
+    assert (found.cached_tokens, found.computed_tokens, found.hit_rate) == told
 
 
 def test_more_draft_positions_of_fewer_engines_are_no_rise() -> None:

@@ -209,7 +209,7 @@ def test_more_hits_than_prompt_tokens_leave_nothing_computed_that_is_known() -> 
 
 
 def test_lookups_of_other_requests_than_the_prompt_tokens_are_not_set_against_them() -> None:
-    old = replace(counters(page("prefix", 0), 100.0), shape={"cached_tokens": 0}, cached_tokens=0, computed_tokens=0)
+    old = replace(counters(page("prefix", 0), 100.0), cached_by_hits=True, cached_tokens=0, computed_tokens=0)
     base = replace(old, prompt_tokens=0, prefix_queries=0, prefix_hits=0)
     after = replace(base, at=130.0, prompt_tokens=1000, prefix_queries=2000, prefix_hits=1000, cached_tokens=1000)
     got = window.reading(base, after).prefix_cache
