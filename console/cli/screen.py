@@ -128,6 +128,7 @@ def inspection(house: House, preset: Preset) -> Inspection:
     """A preset from all sides, against the one that runs."""
     from console.cli.plan import prospect
     from console.cli.presets import command_lines
+    from console.lab.difference import changes_of_file
     from console.lint import Ground, lint
     from console.presets.installed import flags
     from console.tui.preset_page import Inspection
@@ -139,9 +140,10 @@ def inspection(house: House, preset: Preset) -> Inspection:
     silent = ("its `--help=all` told no flags: the preset's are not held against them",) if asks and not known else ()
     ground = Ground(vllm.version if vllm else None, known, seen.memory, seen.hybrid, seen.no_model)
     running = house.server.preset() if house.server.endpoint() is not None else None
+    other = running is not None and (running.name != preset.name or bool(changes_of_file(running, preset)))
     return Inspection(
         preset=preset,
-        running=running if running is not None and running.name != preset.name else None,
+        running=running if other else None,
         findings=lint(preset, ground),
         prospect=(*seen.lines(), *silent),
         command=tuple(command_lines(preset)),

@@ -31,6 +31,7 @@ def up(args: argparse.Namespace) -> int:
     same = is_of(house, running, preset, changed=changed)
     if same and running.state is State.READY:
         say(f"{preset.name} is ready already{_not_the_default(args.preset, preset)}")
+        _tell_changes(house.server.preset(), preset)
         return _prove(house, running.url) if args.prove else _ready(running.url)
     try:
         if not (same and running.state is State.STARTING):
@@ -262,4 +263,14 @@ def _wanted(house: House, args: argparse.Namespace) -> Preset:
         return house.preset(None)
     if running is None:
         raise NothingError("no server runs", "", "start one: `qwen-console up PRESET`")
+    _tell_changes(running, house.catalog().presets.get(running.name))
     return running
+
+
+def _tell_changes(running: Preset | None, file: Preset | None) -> None:
+    """What a preset's file says otherwise by now than what was started under its name."""
+    from console.lab.difference import changes_of_file
+
+    if running is not None and (changes := changes_of_file(running, file)):
+        say(f"note: it was started otherwise than its file says by now: {'; '.join(changes)}")
+        say(f"  `qwen-console restart {running.name}` starts it as the file says")

@@ -6,11 +6,14 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from console import units
 from console.lab.plan import Plan
 from console.presets import Preset
 from console.presets.model import Value
 from console.presets.overrides import differing_keys
 from console.presets.secrecy import arg_secrets, covered, is_secret
+
+_LONGEST = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,17 @@ def difference(before: Preset, after: Preset) -> tuple[Difference, ...]:
     )
 
 
+def changes_of_file(ran: Preset | None, file: Preset | None) -> list[str]:
+    """What a preset's file says otherwise by now than what was started under its name; empty where nothing.
+
+    A secret is not compared: the shell of now need not know it. Nor is a port of the file's that is any free one.
+    """
+    if ran is None or file is None or ran.name != file.name:
+        return []
+    free = {"server.port"} if file.server.port == 0 else frozenset[str]()
+    return [units.clip(one.text, _LONGEST) for one in difference(ran, file) if not one.secret and one.key not in free]
+
+
 def arm_texts(plan: Plan) -> list[str]:
     """What each arm sets otherwise than the first one, from what to what; values of the environment are not shown."""
     first, *others = plan.arms
@@ -57,7 +71,8 @@ def _value(preset: Preset, key: str) -> Value:
         return preset.env.get(key.removeprefix("env."))
     if key.startswith("server."):
         return preset.to_json()["server"].get(key.removeprefix("server."))
-    return preset.args.get(key.replace("_", "-"))
+    flag = key.replace("_", "-")
+    return preset.args[flag] if flag in preset.args else preset.to_json().get(key)
 
 
 def _is_secret(key: str, known: Collection[str], *presets: Preset) -> bool:

@@ -112,13 +112,9 @@ class Intents:
 
     def do_restart(self) -> None:
         """Stop the running preset and start it again."""
-        name = self._app.situation.status.preset or "the server"
-        job = partial(self._raise, "restarting", name, partial(self._app.actions.restart, name))
-        if self._app.situation.alive:
-            cut_off = [f"{self._app.situation.interrupts.capitalize()}."]
-            ask(self._app, f"Restart {name}?", cut_off, "restart", if_still_so(self._app, "restart", job))
-        else:
-            job()
+        from console.tui.restarting import restart
+
+        self._app.lead_to_question(restart(self._app))
 
     def do_mtp(self) -> None:
         """MTP off and on."""

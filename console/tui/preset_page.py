@@ -27,7 +27,7 @@ class Inspection:
 
     preset: Preset
     running: Preset | None
-    """What runs now, if it is another one."""
+    """What runs now, if it is another one, or was started otherwise than its file says by now."""
     findings: tuple[Finding, ...]
     prospect: tuple[str, ...]
     """Its vLLM, its model's files, its memory: a sentence each."""
@@ -63,7 +63,9 @@ def _differences(found: Inspection, width: int) -> list[Line]:
     free_port = found.preset.server.port == 0
     keys = [key for key in differing_keys(found.running, found.preset) if not (free_port and key == "server.port")]
     secrets = found.running.secrets | found.preset.secrets
-    lines = [line(f"against {found.running.name}, which runs", "title")]
+    own = found.running.name == found.preset.name
+    against = "against what was started from it, and runs" if own else f"against {found.running.name}, which runs"
+    lines = [line(against, "title")]
     if not keys:
         return [*lines, line("nothing differs", "dim")]
     for key in keys:

@@ -21,7 +21,7 @@ class WayBack:
 
     def look(self, server: Server, status: ServerStatus) -> Preset | None:
         """The preset that was ready before, `None` where none is known; blocking."""
-        from console.server.worked import worked_file
+        from console.server.worked import at_hand, worked_file
 
         if status.state is State.FOREIGN:
             return None
@@ -34,5 +34,5 @@ class WayBack:
             self._of, self._found = of, server.worked()
         found = self._found
         # A start that was refused leaves no life: what was ready last may be that very preset, and `r` tries it again.
-        again = status.state is State.FAILED and found is not None and found.name == status.preset
-        return None if again else found
+        refused = status.state is State.FAILED and at_hand(server.paths, server.preset()) is None
+        return None if refused and found is not None and found.name == status.preset else found

@@ -133,6 +133,20 @@ def test_back_is_what_was_ready_before_after_a_crash_and_after_a_restart(house: 
     house.console("down")
 
 
+def test_a_restart_says_what_the_file_says_otherwise_and_takes_it_by_name(house: House) -> None:
+    house.preset("good")
+    house.console("up", "good", "--set", "max-num-seqs=2")
+    change = "max-num-seqs: 2 → 4"
+    assert change in house.console("up", "good").err
+    kept = house.console("restart")
+    assert change in kept.err
+    assert "`qwen-console restart good` starts it as the file says" in kept.err
+    assert change in house.console("restart").err
+    assert change not in house.console("restart", "good").err
+    assert "otherwise" not in house.console("restart").err
+    house.console("down")
+
+
 def test_a_stand_in_is_said_to_be_one_outside_of_a_demo_too(house: House) -> None:
     assert "starting p SIMULATED" in house.console("up", house.preset("p")).err
     assert house.console.status()["server"]["simulated"] is True

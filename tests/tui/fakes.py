@@ -87,6 +87,8 @@ class FakeServer:
     slow_start: bool = False
     """A start goes on until it is stopped."""
     worked_last: Preset | None = None
+    ran: Preset | None = PRESETS[0]
+    """What its last life was started from."""
     paths: Paths = field(default_factory=Paths.from_env)
 
     def status(self, *, probe: bool = True) -> ServerStatus:  # noqa: ARG002
@@ -94,6 +96,7 @@ class FakeServer:
 
     def start(self, preset: Preset, **_: object) -> None:
         self.calls.append(f"start {preset.name}")
+        self.ran = preset
         if self.start_error:
             raise self.start_error
 
@@ -143,7 +146,7 @@ class FakeServer:
         return chain(self.facts(), counters, cards)
 
     def preset(self) -> Preset | None:
-        return PRESETS[0]
+        return self.ran
 
     def running_preset(self) -> Preset | None:
         return None

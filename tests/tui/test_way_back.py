@@ -8,11 +8,12 @@ from typing import cast
 import pytest
 
 from console.presets import Preset
+from console.server.failure import Failure, write_failure
 from console.server.life import Server
 from console.server.status import ServerStatus, State
 from console.server.worked import keep_worked
 from console.tui.way_back import WayBack
-from tests.tui.fakes import FAILED, PRESETS, READY, STARTING, FakeServer
+from tests.tui.fakes import DIAGNOSIS, FAILED, PRESETS, READY, STARTING, FakeServer
 
 FIRST, SECOND, _ = PRESETS
 
@@ -38,7 +39,14 @@ def test_there_is_a_way_back_whatever_the_server_does(now: ServerStatus) -> None
 
 
 def test_a_start_that_was_refused_leads_not_back_to_itself() -> None:
-    assert look(WayBack(), FakeServer(FAILED, worked_last=FIRST)) is None
+    server = FakeServer(FAILED, worked_last=FIRST)
+    server.paths.make()
+    write_failure(server.paths, Failure(None, FIRST.name, DIAGNOSIS))
+    assert look(WayBack(), server) is None
+
+
+def test_a_preset_that_was_ready_with_other_settings_is_a_way_back_from_itself() -> None:
+    assert look(WayBack(), FakeServer(FAILED, worked_last=FIRST)) is FIRST
 
 
 def test_the_server_of_somebody_else_has_no_way_back() -> None:
