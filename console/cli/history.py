@@ -12,7 +12,7 @@ from console import units
 from console.cli.house import House
 from console.cli.voice import say, show, show_json
 from console.errors import Exit
-from console.server.history import LEFT_OUT, BootHistory, read_history, with_ends
+from console.server.history import LEFT_OUT, RUNNING, BootHistory, read_history, with_ends
 from console.server.lives import RUNS, seen_lives
 from console.server.minutes import CardMinute, Minute, history_path
 from console.server.state import read_json, recorder_path
@@ -90,7 +90,7 @@ def _boot_text(found: BootHistory) -> list[str]:
     head = f"{span} · {name} · {units.duration(found.covered_s)} · boot {boot.life[:8]}"
     lines = [
         head,
-        f"  {how}" if how != RUNS else "  it runs; the minute under way is not in it",
+        f"  {how if how != RUNS else RUNNING}",
         f"  {units.count(total.requests)} requests · TTFT {units.seconds(total.ttft_s)} · TPOT "
         f"{units.seconds(total.tpot_s)} · gap {units.seconds(total.itl_s)} · best minute's "
         f"mean {units.per_second(total.generation_tokens_per_s)}",

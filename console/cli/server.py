@@ -141,7 +141,7 @@ class _Watched:
 def failure(name: str, status: ServerStatus) -> ConsoleError:
     """A start that did not end in ready, as the error its user reads."""
     if status.state is State.STOPPED:
-        why = "another console asked for it, or a signal to its keeper"
+        why = status.note or "another console asked for it, or a signal to its keeper"
         return ConsoleError(
             f"{name} did not become ready: it was stopped meanwhile", why, "`qwen-console up` starts it"
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from console.errors import UsageError
+from console.lint import Ground, Weight, lint
 from console.presets import Preset
 from console.presets.model import Value
 
@@ -145,6 +146,16 @@ def too_small(preset: Preset, block_tokens: int, version: str | None) -> str | N
     if budget >= block_tokens or (int(known[1]), int(known[2])) > _ASSERTS_BELOW_BLOCK:
         return None
     return f"budget {budget} is below the cache block of {block_tokens} tokens, which vLLM {version} refuses"
+
+
+def lint_notes(arms: Sequence[Arm], resolved: Sequence[Preset], version: str | None) -> Iterator[str]:
+    """What is known to go wrong with an arm and not with the first one, before it is started on purpose."""
+    ground = Ground(version)
+    of_first = {finding.rule for finding in lint(resolved[0], ground)}
+    for arm, preset in zip(arms[1:], resolved[1:], strict=True):
+        for found in lint(preset, ground):
+            if found.weight is not Weight.INFO and found.rule not in of_first:
+                yield f"arm {arm.name}: {found.what}: {found.why} (without that: {found.fix})"
 
 
 def chunk_notes(presets: Sequence[Preset], block_tokens: int) -> Iterator[str]:

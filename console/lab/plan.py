@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from console.errors import UsageError
-from console.lab.arms import BUDGET, Arm, arms_for, chunk_notes, mtp_notes, too_small
+from console.lab.arms import BUDGET, Arm, arms_for, chunk_notes, lint_notes, mtp_notes, too_small
 from console.lab.estimate import amounts, boot_seconds, first_that_fits, run_seconds
 from console.lab.order import balanced_order
 from console.lab.shapes import BLOCK_TOKENS, Shape, shape_for
@@ -232,7 +232,11 @@ def make_plan(
         block_tokens=block,
         estimate_s=round(seconds(size, rounds), 1),
         changes=dict(changes or {}),
-        notes=(*left_out, *_notes(kind, resolved, differs, known.block_tokens)),
+        notes=(
+            *left_out,
+            *lint_notes(found, resolved, known.version),
+            *_notes(kind, resolved, differs, known.block_tokens),
+        ),
         workloads=names,
         early=early,
         time_budget_s=time_budget_s,

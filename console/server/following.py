@@ -59,6 +59,8 @@ class Following:
         self._for_run = for_run
         self._timeout_s = timeout_s
         self._download_s = 0.0
+        self._life: str | None = None
+        """Whose start it is."""
 
     def changes(self) -> Iterator[ServerStatus]:
         """The status at every change until the end."""
@@ -66,6 +68,9 @@ class Following:
         before: float | None = None
         while True:
             status = self._server.status()
+            if (lost := self._lost(status)) is not None:
+                yield lost
+                return
             now = time.monotonic()
             if status.phase is Phase.DOWNLOAD:
                 # Of a start that somebody else began, all of it so far is taken to be the download.
@@ -80,6 +85,15 @@ class Following:
             if status.state in _END:
                 return
             time.sleep(_LOOK_EVERY_S)
+
+    def _lost(self, status: ServerStatus) -> ServerStatus | None:
+        """That another start has taken this one's place, where one has; what that one does is none of ours."""
+        record = self._server.record()
+        life = record.life if record is not None else None
+        if self._life is None or life is None or life == self._life:
+            self._life = self._life or life
+            return None
+        return ServerStatus(State.STOPPED, note=f"{status.preset or 'another preset'} was started in its place")
 
     def _judged(self, status: ServerStatus) -> ServerStatus:
         """A start that came to nothing, or takes too long, is put down first."""

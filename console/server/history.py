@@ -22,6 +22,7 @@ LEFT_OUT = "the starts of A/B runs are not in it: `qwen-console ab list` has the
 _WITHIN = "WHERE at >= ? AND at <= ? ORDER BY"
 _SLACK_S = 60.0
 """By so much a clock may be set back without a word."""
+RUNNING = "it runs; the minute under way is not in it"
 R = TypeVar("R", Boot, Minute, CardMinute)
 M = TypeVar("M", Minute, CardMinute)
 

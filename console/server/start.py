@@ -102,7 +102,8 @@ def port_diagnosis(port: int, evidence: str) -> Diagnosis:
         cause="port-in-use",
         what=f"port {port} is in use by somebody else",
         why=f"{who} listens on port {port}; it is not a server of this console",
-        fix="end that process, or choose another port: `--set server.port=0` takes a free one",
+        fix="end that process, or choose another port: `server: {port: 0}` in the preset takes a free one, and so does "
+        "`qwen-console up PRESET --set server.port=0`",
         evidence=(evidence,),
         phase=Phase.START,
     )

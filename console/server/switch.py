@@ -11,7 +11,8 @@ from console.server.keeping_secrets import keep_secrets
 from console.server.life import Server
 from console.server.room import make_state
 from console.server.run_lock import refuse_during_a_run
-from console.server.start import command_path
+from console.server.sockets import owner_of
+from console.server.start import check_port, command_path
 from console.server.status import ServerStatus, State
 from console.server.stop import StopReport
 
@@ -103,11 +104,25 @@ def stop_before(server: Server, preset: Preset, say: Callable[[str], None]) -> S
     now = server.status(probe=False)
     if now.state in (State.STOPPED, State.FAILED, State.FOREIGN) and not server.leftovers():
         return None
+    _see_port(preset, now)
     reason = "restart" if now.preset == preset.name else f"switch to {preset.name}"
     report = server.stop(on_event=say, coming=preset, reason=reason)
     if report.left:
         raise SwitchStuck(report)
     return report
+
+
+def _see_port(preset: Preset, now: ServerStatus) -> None:
+    """What a stranger holds is seen before anything is stopped for it."""
+    port = preset.server.port
+    owner = owner_of(port) if port else None
+    if not port or (owner is not None and owner[0] in now.ours):
+        return
+    try:
+        check_port(preset.server.host, port)
+    except ConsoleError as error:
+        error.what = f"{preset.name} cannot start, and nothing was stopped: {error.what}"
+        raise
 
 
 def way_back(server: Server, preset: Preset) -> Preset | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import suppress
 from typing import Literal
 
 Role = Literal["APIServer", "EngineCore", "Worker", "Worker_TP0", "Worker_TP1"]
@@ -19,10 +20,12 @@ def line(role: Role, place: str, text: str, level: Level = "INFO") -> str:
 
 
 def say(role: Role, place: str, text: str, level: Level = "INFO") -> None:
-    """Write such a line to standard output."""
-    print(line(role, place, text, level), flush=True)
+    """Write such a line to standard output; a full disk costs the line and no more, as with vLLM's logging."""
+    with suppress(OSError):
+        print(line(role, place, text, level), flush=True)
 
 
 def raw(text: str, end: str = "\n") -> None:
     """Write text to standard error as it is: progress bars, tracebacks."""
-    print(text, end=end, file=sys.stderr, flush=True)
+    with suppress(OSError):
+        print(text, end=end, file=sys.stderr, flush=True)

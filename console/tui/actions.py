@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from console.errors import NothingError
 from console.server.run_lock import run_is_live
 from console.server.status import ServerStatus
+from console.tui.keycaps import cap
 
 if TYPE_CHECKING:
     from console.lab.plan import Plan
@@ -119,7 +120,7 @@ class Actions:
         return self.stop()
 
     def _drained(self, text: str) -> None:
-        self._say(f"{text}; x stops it now")
+        self._say(f"{text}; {cap('stop')} stops it now")
         if self.enough.is_set():
             raise _EnoughError
 
@@ -178,7 +179,7 @@ class Actions:
     def adopt(self, run_id: str, arm: str) -> str | None:
         """Write the winner as a preset."""
         path = self._services.adopt(run_id, arm)
-        return f"wrote {path}; {path.stem} is selected, enter starts it"
+        return f"wrote {path}; {path.stem} is selected, {cap('start')} starts it"
 
 
 def _left(report: StopReport) -> str | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from console.errors import ConsoleError
 from console.tui import run_lines
+from console.tui.keycaps import cap
 from console.tui.pollers import in_thread
 from console.tui.screens.modal import Question, Trouble
 
@@ -35,7 +36,7 @@ async def _adopt_and_ask(app: ConsoleApp, run_id: str, arm: str) -> None:
     if draft.there is not None:
         app.dashboard.lower.await_preset(draft.there.stem)
         app.know()
-        app.tell(f"{draft.there.stem} is there already, with the same settings; enter starts it")
+        app.tell(f"{draft.there.stem} is there already, with the same settings; {cap('start')} starts it")
         return
     base = draft.body["extends"]
     text = [

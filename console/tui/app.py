@@ -20,6 +20,7 @@ from console.tui.farewell import crash_report
 from console.tui.in_order import InOrder
 from console.tui.intents import Intents
 from console.tui.jobs import Job, Jobs
+from console.tui.keycaps import keys_are
 from console.tui.leaving import Leaving
 from console.tui.messages import (
     CatalogSeen,
@@ -69,11 +70,11 @@ class ConsoleApp(InOrder):
             self.register_theme(theme)
         self.theme = services.config.theme
         self.situation = Situation(watching=services.watched is not None)
-        watched = services.watched.url if services.watched else None
+        keys_are(services.config.keys)
         self.dashboard = Dashboard(
             simulated=services.demo,
             default_preset=services.default_preset,
-            watched=watched,
+            watched=services.watched.url if services.watched else None,
             keys=services.config.keys,
         )
         self.actions = Actions(services, self._say, self._tell, self._tell_run)
@@ -239,8 +240,7 @@ class ConsoleApp(InOrder):
     @on(ReadingSeen)
     def _learn_load(self, event: ReadingSeen) -> None:
         now = event.reading
-        known = now is not None and now.running is not None
-        self.know(requests=(now.running or 0) + (now.waiting or 0) if now is not None and known else None)
+        self.know(requests=now.running + (now.waiting or 0) if now and now.running is not None else None)
 
     @on(ReadingLost)
     def _forget_load(self, event: ReadingLost) -> None:

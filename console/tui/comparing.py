@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from console.errors import ConsoleError
+from console.tui.keycaps import cap
 from console.tui.pollers import in_thread
 from console.tui.screens.modal import Question, Trouble
 
@@ -59,4 +60,4 @@ def _what_it_does(app: ConsoleApp, found: Plan) -> list[str]:
     if now.alive:
         name = now.status.preset or "The server"
         lines.append(f"{name} will be stopped meanwhile ({now.interrupts}) and started again afterwards.")
-    return [*lines, "The run goes on without this console; x stops it."]
+    return [*lines, f"The run goes on without this console; {cap('stop')} stops it."]

@@ -152,7 +152,10 @@ _LASTS = {
 _CARDS = {
     "bar": Explanation("VRAM", "memory in use of all there is", "NVML memory info", NOW),
     "vram": Explanation(
-        "VRAM used / in all", "what the driver keeps for itself is counted apart: g shows it", "NVML memory info", NOW
+        "VRAM used / in all",
+        "what the driver keeps for itself is counted apart: the page of the cards shows it",
+        "NVML memory info",
+        NOW,
     ),
     "tx": Explanation(
         "PCIe TX",

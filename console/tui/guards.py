@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from console.server.run_lock import PROBE_SPOILS
 from console.server.status import State
+from console.tui.keycaps import cap
 from console.tui.situation import Situation
 
 Guard = Callable[[Situation], str | None]
@@ -33,7 +34,7 @@ def can_start(now: Situation) -> str | None:
     if refused := _can_bring_up(now):
         return refused
     if now.selected == now.status.preset and now.status.state in (State.READY, State.STARTING):
-        return f"{now.selected} is {now.status.state.value} already; r restarts it"
+        return f"{now.selected} is {now.status.state.value} already; {cap('restart')} restarts it"
     return None
 
 
@@ -41,7 +42,7 @@ def _can_bring_up(now: Situation) -> str | None:
     if refused := ours(now):
         return refused
     if now.run:
-        return "an A/B run is going on and owns the server; x stops the run"
+        return f"an A/B run is going on and owns the server; {cap('stop')} stops the run"
     if now.selected is None:
         return "no preset is selected"
     if now.status.state is State.STOPPING:
@@ -65,15 +66,16 @@ def can_restart(now: Situation) -> str | None:
     if refused := ours(now):
         return refused
     if now.run:
-        return "an A/B run is going on and owns the server; x stops the run"
-    return None if now.alive or now.status.state is State.FAILED else "nothing runs; enter starts the selected preset"
+        return f"an A/B run is going on and owns the server; {cap('stop')} stops the run"
+    nothing = f"nothing runs; {cap('start')} starts the selected preset"
+    return None if now.alive or now.status.state is State.FAILED else nothing
 
 
 def can_go_back(now: Situation) -> str | None:
     """Start what worked before."""
     if (refused := _can_bring_up(now)) or now.back:
         return refused
-    again = "; r tries it again" if now.status.state is State.FAILED else ""
+    again = f"; {cap('restart')} tries it again" if now.status.state is State.FAILED else ""
     return f"nothing to go back to: no other preset was ready before{again}"
 
 
@@ -82,7 +84,7 @@ def can_run(now: Situation) -> str | None:
     if refused := ours(now):
         return refused
     if now.run:
-        return "one A/B run at a time; x stops this one"
+        return f"one A/B run at a time; {cap('stop')} stops this one"
     if now.selected is None or now.broken:
         return "select a preset that can start"
     if now.status.state in (State.STARTING, State.STOPPING):

@@ -41,13 +41,16 @@ def _local(at: float) -> str:
 
 
 def _boot(found: BootHistory, width: int) -> Iterator[Line]:
+    from console.server.history import RUNNING
+    from console.server.lives import RUNS
+
     boot, total = found.boot, found.totals
     span = units.duration(found.covered_s)
     name = boot.preset or units.NA
     badge = " SIMULATED" if boot.simulated else ""
     yield ((f"{_local(found.first)}  ", "strong"), (name, "title"), (badge, "badge"), (f"  {span}", "dim"))
     if found.end is not None:
-        yield from wrapped(found.end.text, width, "")
+        yield from wrapped(RUNNING if found.end.text == RUNS else found.end.text, width, "")
     if not found.rows:
         return
     yield from wrapped(

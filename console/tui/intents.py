@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from console.tui.asking import ask, if_still_so
 from console.tui.commands import by_name
+from console.tui.keycaps import cap
 from console.tui.screens.modal import INTERRUPT, Question, Trouble
 from console.tui.starting import if_whole
 
@@ -42,7 +43,10 @@ class Intents:
         start = partial(self._raise, "starting", preset.name, partial(self._app.actions.start, preset))
         if not now.alive and now.hidden == "presets":
             # Nobody sees which one is selected.
-            text = ["It is the one selected in the list behind tab.", "No server runs now: nothing is stopped."]
+            text = [
+                f"It is the one selected in the list behind {cap('next_view')}.",
+                "No server runs now: nothing is stopped.",
+            ]
             ask(self._app, f"Start {preset.name}?", text, "start it", if_still_so(self._app, "start", start))
         elif not now.alive:
             start()
@@ -200,19 +204,10 @@ class Intents:
         self._open("keys")
 
     def _open(self, name: str) -> None:
-        """One page in the place of another; the key of the one in front closes it."""
         # Imported here, as below: the first frame must not wait for what is on no screen yet.
-        from console.tui import pages
-        from console.tui.screens.pager import Page
+        from console.tui.opening import open_page
 
-        page: Page = getattr(pages, name)(self._app)
-        front = self._app.screen
-        if not isinstance(front, Page):
-            self._app.push_screen(page)
-        elif front.page == page.page:
-            front.action_close()
-        else:
-            self._app.switch_screen(page)
+        open_page(self._app, name)
 
     def do_explain(self) -> None:
         """Choose a figure and read what it is."""
@@ -260,7 +255,7 @@ class Intents:
         if someone_continues_us():
             self._app.action_suspend_process()
         else:
-            self._app.tell("not suspended: no shell behind this terminal could bring it back; q quits")
+            self._app.tell(f"not suspended: no shell behind this terminal could bring it back; {cap('quit')} quits")
 
     def do_ask_quit(self) -> None:
         """^C means different things to different people: ask. A second one, whoever gets it first, means it."""
@@ -284,4 +279,4 @@ class Intents:
     def _raise(self, verb: str, name: str, job: Callable[[], str | None]) -> None:
         """Bring a server up; x breaks it off."""
         self._app.act(f"{verb} {name}", job, raising="server", coming=name)
-        self._app.tell(f"begun: {verb} {name}; x breaks it off")
+        self._app.tell(f"begun: {verb} {name}; {cap('stop')} breaks it off")

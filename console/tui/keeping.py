@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.screen import Screen
 
-from console.tui.screens.pager import Page
+from console.tui.screens.page import Page
 from console.tui.search import text_of
 
 if TYPE_CHECKING:

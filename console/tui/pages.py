@@ -11,7 +11,8 @@ from console.tui import notice_lines
 from console.tui.help_lines import help_lines
 from console.tui.log_lines import no_log, rows
 from console.tui.screens.live import LivePage
-from console.tui.screens.pager import Page, Pager
+from console.tui.screens.page import HELP, Page
+from console.tui.screens.pager import Pager
 from console.tui.widgets.lines import Line, line
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def keys(app: ConsoleApp) -> Page:
     def content(width: int) -> Titled:
         return "keys", help_lines(app.services.config.keys, width, app.size.height - 2)
 
-    return Pager("help", content, simulated=app.simulated)
+    return Pager(HELP, content, simulated=app.simulated)
 
 
 def notices(app: ConsoleApp) -> Page:

@@ -66,7 +66,11 @@ def _differences(found: Inspection, width: int) -> list[Line]:
     own = found.running.name == found.preset.name
     against = "against what was started from it, and runs" if own else f"against {found.running.name}, which runs"
     lines = [line(against, "title")]
-    if not keys:
+    for missing in found.preset.unset:
+        key = missing.key[-1] if missing.key[0] == "args" else ".".join(missing.key)
+        lines += wrapped(f"{key}: {_value(found.running, key, secrets)} → ${{{missing.variable}}}, not set", width)
+        keys = [other for other in keys if other != key]
+    if not keys and not found.preset.unset:
         return [*lines, line("nothing differs", "dim")]
     for key in keys:
         before, after = (_value(preset, key, secrets) for preset in (found.running, found.preset))

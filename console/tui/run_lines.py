@@ -9,6 +9,7 @@ from console import hints, units
 from console.errors import ConsoleError
 from console.tui.figures import coarse
 from console.tui.interval_lines import interval_lines
+from console.tui.keycaps import cap
 from console.tui.measure_lines import HEAD, glossary, measure_lines
 from console.tui.stories import about, left, progress_bar, wrapped
 from console.tui.widgets.lines import Line, line
@@ -63,19 +64,16 @@ def nothing() -> list[Line]:
     return [
         line("no run yet: is a setting really better on this machine?", "dim"),
         (
-            ("m", "strong"),
-            (" MTP off and on   ", "dim"),
-            ("c", "strong"),
-            (" chunk budgets   ", "dim"),
-            ("a", "strong"),
-            (" noise floor", "dim"),
+            *((cap("mtp"), "strong"), (" MTP off and on   ", "dim")),
+            *((cap("chunk"), "strong"), (" chunk budgets   ", "dim")),
+            *((cap("aa"), "strong"), (" noise floor", "dim")),
         ),
     ]
 
 
 def news(run: RunView) -> str:
     """That it has ended, in a line; it may have done so while nobody looked."""
-    return f"the A/B run of {run.preset or run.id} has ended: {_word(run)}; v shows it"
+    return f"the A/B run of {run.preset or run.id} has ended: {_word(run)}; {cap('details')} shows it"
 
 
 def run_lines(run: RunView, width: int, *, whole: bool = False) -> list[Line]:
@@ -98,8 +96,7 @@ def run_lines(run: RunView, width: int, *, whole: bool = False) -> list[Line]:
 def fitting(lines: Sequence[Line], height: int) -> Sequence[Line]:
     """The part of a run's lines that fits; a table of which no row would be left goes with its head."""
     shown = lines[:height]
-    cut = len(shown) < len(lines)
-    return shown[:-1] if cut and shown and any(HEAD in text for text, _ in shown[-1]) else shown
+    return shown[:-1] if 0 < len(shown) < len(lines) and any(HEAD in text for text, _ in shown[-1]) else shown
 
 
 def full(run: RunView, width: int) -> list[Line]:
@@ -110,8 +107,7 @@ def full(run: RunView, width: int) -> list[Line]:
         rows = [row for text in texts for row in wrapped(f"· {text.replace('*', '')}", width, tone, indent="  ")]
         return [(), line(title, "title"), *rows] if rows else []
 
-    differs = ", ".join(run.differs) or "nothing"
-    about = f"run {run.id} · {run.size}, {rounds(run.rounds)} · differs in {differs}"
+    about = f"run {run.id} · {run.size}, {rounds(run.rounds)} · differs in {', '.join(run.differs) or 'nothing'}"
     return [
         *run_lines(run, width, whole=True),
         *_pictured(run, width),
@@ -197,12 +193,16 @@ def _boots(run: RunView) -> Line:
 def _ended(run: RunView, width: int, *, whole: bool) -> list[Line]:
     lines = [*_said(run, width), *_below(run)]
     if (arm := winner(run)) and run.state != "running":
-        lines.append((*_offer(arm), *(() if whole else (("v", "strong"), (" all of the run", "dim")))))
+        lines.append((*_offer(arm), *(() if whole else _whole_run())))
     return lines
 
 
 def _offer(arm: str) -> Line:
-    return (("o", "strong"), (f" writes arm {arm} as a new preset   ", ""))
+    return ((cap("adopt"), "strong"), (f" writes arm {arm} as a new preset   ", ""))
+
+
+def _whole_run() -> Line:
+    return ((cap("details"), "strong"), (" all of the run", "dim"))
 
 
 def _text(run: RunView) -> str:
@@ -227,7 +227,7 @@ def _headline(run: RunView) -> Line:
     mark, tone = _WORDS.get(_word(run), _NO_WORD)
     offer = _offer(arm) if (arm := winner(run)) else ()
     said = f" {_parted(run)[0]}   "
-    return ((mark, tone), (said, "strong"), *offer, ("v", "strong"), (" all of the run", "dim"))
+    return ((mark, tone), (said, "strong"), *offer, *_whole_run())
 
 
 def _parted(run: RunView) -> tuple[str, str]:

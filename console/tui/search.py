@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from console.tui.widgets.lines import Line, Span
+
+_EXCEPTION = re.compile(r"(?:\d\d:\d\d:\d\d )?(?:E )?[\w.]*(?:Error|Exception)\b")
+"""As its row of a log begins."""
 
 
 def text_of(line: Line) -> str:
@@ -53,6 +57,10 @@ def next_line(lines: Sequence[Line], wanted: Sequence[bool], start: int, by: int
     return next((i % count for i in order if wanted[i % count]), None) if count else None
 
 
-def is_error(line: Line) -> bool:
-    """Whether something on it is bad."""
-    return any(tone == "bad" for _, tone in line)
+def errors(lines: Sequence[Line]) -> list[bool]:
+    """Of each line, whether something bad begins there: the first of bad ones, or one that names an exception."""
+    bad = [any(tone == "bad" for _, tone in line) for line in lines]
+    return [
+        is_bad and (not before or _EXCEPTION.match(text_of(line)) is not None)
+        for line, is_bad, before in zip(lines, bad, [False, *bad], strict=False)
+    ]

@@ -9,6 +9,7 @@ from console import hints, units
 from console.errors import ConsoleError
 from console.server.status import Diagnosis, Phase, ServerStatus, State
 from console.tui.figures import elapsed
+from console.tui.keycaps import cap
 from console.tui.log_lines import fold, pretty
 from console.tui.widgets.lines import Line, line
 
@@ -55,7 +56,7 @@ def too_small(size: tuple[int, int], least: tuple[int, int]) -> list[Line]:
     """What is said where nothing can be drawn."""
     return [
         line(f"{size[0]}x{size[1]} is too small: {least[0]}x{least[1]} at least", "warn"),
-        line("q quits; the server stays up", "dim"),
+        line(f"{cap('quit')} quits; the server stays up", "dim"),
     ]
 
 
@@ -135,7 +136,7 @@ def diagnosis_story(found: Diagnosis, width: int, height: int, *, back: str | No
     what = list(labelled("✖", found.what, width, "bad"))
     why = list(labelled("why", found.why, width, "")) if found.why else []
     fix = list(labelled("fix", found.fix, width, "strong")) if found.fix else []
-    fix += labelled("b", f"goes back to {back}, which was ready before", width) if back else []
+    fix += labelled(cap("back"), f"goes back to {back}, which was ready before", width) if back else []
     room = max(1, height - len(what) - len(fix) - 1)
     if len(why) > room:
         why = [*why[: room - 1], (*why[room - 1], (" …", "dim"))]

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -163,6 +164,34 @@ def test_a_switch_to_a_command_that_is_not_there_stops_nothing(house: House) -> 
     pid = house.console.status()["server"]["pid"]
     assert "no-such-vllm" in house.console("restart", "gone", code=1).err
     assert house.console.status()["server"]["pid"] == pid
+    house.console("down")
+
+
+def test_a_switch_to_a_port_that_somebody_holds_stops_nothing(house: House) -> None:
+    house.preset("good")
+    house.console("up", "good")
+    pid = house.console.status()["server"]["pid"]
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        house.preset("taken", port=stranger.getsockname()[1])
+        for words in (("restart", "taken"), ("restart", "taken", "--no-wait")):
+            refused = house.console(*words, code=1).err
+            assert "taken cannot start, and nothing was stopped: port" in refused
+            assert f"(pid {os.getpid()})" in refused
+    assert house.console.status()["server"]["pid"] == pid
+    house.console("restart", "good")
+    house.console("down")
+
+
+def test_up_does_not_take_the_server_of_another_start_for_its_own(house: House) -> None:
+    house.preset("first", env="QWEN_CONSOLE_SIM_START_S: '6'")
+    house.preset("second")
+    first = house.console.start("up", "first")
+    wait_until(lambda: house.console.status()["server"]["phase"] in ("load", "compile"))
+    second = house.console("restart", "second")
+    out, _ = first.communicate(timeout=30)
+    assert first.returncode == 1
+    assert "did not become ready: it was stopped meanwhile" in out
+    assert second.out.strip() not in out
     house.console("down")
 
 

@@ -12,7 +12,7 @@ from console.tui.log_lines import rows
 from console.tui.messages import LogSeen
 from console.tui.search import found_in, marked, next_line, text_of
 from console.tui.widgets.lines import line
-from tests.tui.fakes import READY, FakeServer, House, screen_text, settled, shows, until
+from tests.tui.fakes import FAILED, READY, FakeServer, House, screen_text, settled, shows, until
 
 LOG = (
     *(f"INFO 11-29 12:00:00 [a.py:1] line {i}" for i in range(60)),
@@ -62,7 +62,56 @@ async def test_exclamation_mark_leads_to_the_next_error() -> None:
     async with House(FakeServer(READY)).app().run_test() as pilot:
         await log_page(pilot)
         await pilot.press("!")
-        await shows(pilot, "E Out of Memory")
+        await shows(pilot, "▸12:00:01 E Out of Memory", "error 1 of 1")
+        await pilot.press("up")
+        text = await shows(pilot, "E Out of Memory")
+        assert "error 1" not in text
+        assert "▸12" not in text
+
+
+async def test_errors_at_the_end_of_a_log_are_gone_through_one_by_one_and_around() -> None:
+    stamp = "(Worker_TP0 pid=9) ERROR 11-29 12:00:02 [m.py:3]"
+    tail = (
+        f"{stamp} Traceback:",
+        f"{stamp}   File x",
+        f"{stamp} torch.OutOfMemoryError: no room",
+        f"{stamp} RuntimeError: so",
+    )
+    async with House(FakeServer(FAILED)).app().run_test() as pilot:
+        app = await log_page(pilot)
+        app.dashboard.post_message(LogSeen("/x.log", (*LOG, *tail)))
+        for nth, said in ((2, "Traceback:"), (3, "torch.OutOfMemoryError"), (4, "RuntimeError"), (1, "Out of Memory")):
+            await pilot.press("!")
+            await shows(pilot, f"error {nth} of 4", f"E {said}")
+        app.dashboard.post_message(LogSeen("/x.log", (*LOG[20:], *tail)))
+        await shows(pilot, "error 1 of 4", "▸12:00:01 E Out of Memory")
+        app.dashboard.post_message(LogSeen("/x.log", LOG[:20]))
+        text = await shows(pilot, "line 19")
+        assert "error 1" not in text
+
+
+async def test_help_lies_over_the_page_and_leaves_what_was_looked_for() -> None:
+    async with House(FakeServer(READY)).app().run_test() as pilot:
+        await log_page(pilot)
+        await pilot.press("/", *"line 1", "enter", "&", "home", "?")
+        await shows(pilot, "keys")
+        await pilot.press("escape")
+        await shows(pilot, "31 with 'line 1'", "line 10")
+        await pilot.press("?", "l")
+        await shows(pilot, "31 with 'line 1'")
+        await pilot.press("?", "n")
+        await shows(pilot, "nothing stands out")
+        await pilot.press("escape")
+        await shows(pilot, "hit rate")
+
+
+async def test_what_was_said_goes_with_the_next_key() -> None:
+    async with House(FakeServer(READY)).app().run_test() as pilot:
+        await log_page(pilot)
+        await pilot.press("&")
+        await shows(pilot, "nothing is looked for: / finds text")
+        await pilot.press("up")
+        await shows(pilot, "/ find", "esc back")
 
 
 async def test_without_a_search_n_is_what_it_is_on_every_page() -> None:

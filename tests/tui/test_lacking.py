@@ -80,3 +80,13 @@ def test_its_page_says_why_it_cannot_start(nokey: Preset) -> None:
     assert "▲     it cannot start: " in told
     assert "nokey.yaml:5: env.SOME_TOKEN" in told
     assert "fix   `export SOME_TOKEN=…`" in told
+
+
+def test_a_variable_that_is_not_set_is_a_difference_to_what_runs(tmp_path: Path) -> None:
+    (tmp_path / "open.yaml").write_text("model: m\n")
+    (tmp_path / "closed.yaml").write_text("extends: open\nenv: {VLLM_API_KEY: '${MY_SECRET_KEY}'}\n")
+    presets = load_catalog([tmp_path]).presets
+    found = Inspection(presets["closed"], presets["open"], (), (), ())
+    told = "\n".join(text_of(row) for row in preset_page(found, 100))
+    assert "env.VLLM_API_KEY: not set → ${MY_SECRET_KEY}, not set" in told
+    assert "nothing differs" not in told

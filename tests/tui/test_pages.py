@@ -18,7 +18,8 @@ from console.tui.chain_lines import around, chain_lines, server_lines
 from console.tui.help_lines import help_lines
 from console.tui.history_lines import history_lines
 from console.tui.interval_lines import interval_lines
-from console.tui.screens.pager import Page, Pager
+from console.tui.screens.page import Page
+from console.tui.screens.pager import Pager
 from console.tui.sparks import spark
 from tests.tui.fakes import (
     BROKEN,

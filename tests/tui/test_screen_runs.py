@@ -9,9 +9,10 @@ import pytest
 from console.lab.results import read_results
 from console.lab.view import RunView, read_run, view_of
 from console.tui import run_lines
-from console.tui.messages import RunSeen
+from console.tui.messages import RunSeen, StatusSeen
 from console.tui.search import text_of
 from tests.tui.fakes import (
+    PRESETS,
     READY,
     FakeServer,
     House,
@@ -247,3 +248,23 @@ def test_the_arm_is_that_of_the_boot_under_way() -> None:
         journal.add("step", n=2, text="decode 2/3")
     assert arm() == second[2]
     assert arm("interrupted") is None
+
+
+async def test_the_cursor_goes_along_with_servers_and_not_with_the_arms_of_a_run() -> None:
+    house = House(FakeServer(READY))
+    async with house.app().run_test() as pilot:
+        app = app_of(pilot)
+        await shows(pilot, "● ready")
+        first, second, third = (preset.name for preset in PRESETS)
+
+        async def sees(name: str, chosen: str) -> None:
+            house.server.now = replace(READY, preset=name)
+            app.dashboard.post_message(StatusSeen(house.server.now))
+            await until(pilot, lambda: app.situation.status.preset == name)
+            assert app.situation.selected == chosen
+
+        await sees(second, second)
+        app.dashboard.post_message(RunSeen(running(), live=True))
+        await until(pilot, lambda: app.situation.run is not None)
+        await sees(third, second)
+        await sees(first, second)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from console.tui.messages import ReadingSeen
+from console.tui.screens.modal import Question
 from tests.tui.fakes import BUSY, PRESETS, READY, FakeServer, House, screen_text, shows, until
 from tests.tui.test_screen import app_of, whole_width
 
@@ -57,3 +58,20 @@ async def test_a_list_that_goes_on_says_so() -> None:
         await shows(pilot, "preset-0", "↓8")
         await pilot.press(*["down"] * 7)
         await shows(pilot, "preset-7", "↑4 ↓4")
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24)])
+async def test_a_question_keeps_its_answers_in_view_and_scrolls_what_it_says(size: tuple[int, int]) -> None:
+    text = [f"sentence {i} of what it comes to, which is longer than one row of the box" for i in range(1, 12)]
+    answers = [("y", "start the run"), ("3", "rounds, enough to adopt"), ("4", "or something else of many words")]
+    async with House(FakeServer(READY)).app().run_test(size=size) as pilot:
+        await shows(pilot, "● ready")
+        pilot.app.push_screen(Question("Compare?", text, answers))
+        shown = await shows(
+            pilot, "Compare?", "sentence 1 ", "y start the run", "3 rounds, enough to adopt", "n/enter no"
+        )
+        whole_width(shown, size)
+        await pilot.press(*["down"] * 40)
+        await shows(pilot, "sentence 11 ", "4 or something else of many words", "n/enter no")
+        await pilot.press("g")
+        await shows(pilot, "press 3 or 4 or y, or n for no", "n/enter no")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,8 @@ class Script:
         self.paths = Paths(folder, folder, folder)
         self.stopped: list[str] = []
         self._looks = list(looks)
+        self.lives = ["life"]
+        """Whose record it is, look by look; the last one stays."""
         self._log = read_startup(log)
 
     def status(self) -> ServerStatus:
@@ -37,7 +40,8 @@ class Script:
         return self._looks.pop(0) if len(self._looks) > 1 else self._looks[0]
 
     def record(self) -> ServerRecord:
-        return ServerRecord("life", GONE, GONE, ("vllm",), "log", "now")
+        life = self.lives.pop(0) if len(self.lives) > 1 else self.lives[0]
+        return ServerRecord(life, GONE, GONE, ("vllm",), "log", "now")
 
     def preset(self) -> Preset:
         return Preset(name="p", model="m", server=ServerOptions(ready_timeout=900.0))
@@ -65,6 +69,15 @@ def starting(uptime_s: float, phase: Phase = Phase.LOAD, detail: str | None = No
 
 
 READY = ServerStatus(State.READY, Phase.READY, pid=1, uptime_s=50.0)
+
+
+def test_a_start_that_another_one_replaced_has_ended_and_the_other_is_not_told(tmp_path: Path) -> None:
+    script = Script(tmp_path, [starting(1), starting(2, Phase.COMPILE), replace(starting(1), preset="q"), READY])
+    script.lives = ["life", "life", "other"]
+    seen = list(Following(script, None).changes())
+    assert [one.phase for one in seen] == [Phase.LOAD, Phase.COMPILE, None]
+    assert (seen[-1].state, seen[-1].note) == (State.STOPPED, "q was started in its place")
+    assert script.stopped == []
 
 
 def test_every_change_is_told_once(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from textual.events import Resize
 from console.server.status import ServerStatus, State
 from console.tui import preset_lines, run_lines
 from console.tui.graphs import MEASURES
+from console.tui.keycaps import cap
 from console.tui.log_lines import no_log, pretty
 from console.tui.widgets.graphs import Graphs
 from console.tui.widgets.lines import Line, line
@@ -36,7 +37,7 @@ class Lower(Container):
         self._presets = Panel("presets", id="presets")
         self._run_panel = Panel("A/B", id="run", join="┬")
         self._log_panel = Panel("log", id="log", join="┬", end=True)
-        self._graphs = Graphs(MEASURES, id="graphs", aside="tab log")
+        self._graphs = Graphs(MEASURES, id="graphs", aside=f"{cap('next_view')} log")
         self._default_preset = default_preset
         self._status = ServerStatus()
         self._seen = False
@@ -206,7 +207,11 @@ class Lower(Container):
         panel, run = self._run_panel, self.run
         body = run_lines.run_lines(run, panel.body_width - 1) if run else run_lines.nothing()
         shown = run_lines.fitting(body, panel.body_height)
-        aside = ("v all" if len(shown) < len(body) else "", "" if self._roomy else "tab presets and log")
+        tab = cap("next_view")
+        aside = (
+            f"{cap('details')} all" if len(shown) < len(body) else "",
+            "" if self._roomy else f"{tab} presets and log",
+        )
         panel.tell(run_lines.title(run), shown, " · ".join(word for word in aside if word))
 
     def draw_log(self) -> None:
@@ -215,5 +220,6 @@ class Lower(Container):
         timed, rows = panel.body_width > _TIMED, max(1, panel.body_height)
         lines: list[Line] = [pretty(text, timed=timed) for text in self.log_text[-rows:]]
         nothing: list[Line] = [line(no_log(self.log_path, self._status), "dim")]
-        aside = "tab graphs" if self._roomy else "tab A/B" if self.run else ""
+        tab = cap("next_view")
+        aside = f"{tab} graphs" if self._roomy else f"{tab} A/B" if self.run else ""
         panel.tell("log", lines or nothing, aside)

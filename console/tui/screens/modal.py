@@ -7,17 +7,20 @@ from typing import ClassVar, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.events import Key
 from textual.screen import ModalScreen
 
 from console.errors import ConsoleError
 from console.tui import stories
 from console.tui.commands import bindings_of_boxes
+from console.tui.search import text_of
 from console.tui.widgets.lines import Line, Lines
 
 T = TypeVar("T")
 INTERRUPT = "^C"
+_FRAME = 2
+"""Rows of a box's frame."""
 Keys = Sequence[tuple[str, str]]
 """Key and what it does, for the box's last line."""
 
@@ -44,27 +47,41 @@ class Box(ModalScreen[T]):
         raise NotImplementedError
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll(id="box", can_focus=False) as box:
+        with Vertical(id="box") as box:
             box.border_title = self._heading
             box.border_subtitle = "SIMULATED" if getattr(self.app, "simulated", False) else ""
-            yield Lines(id="box-body")
+            with VerticalScroll(id="box-text", can_focus=False):
+                yield Lines(id="box-body")
             yield Lines(id="box-keys")
 
     def on_mount(self) -> None:
         """Fill it for the width there is."""
-        width = min(self.WIDTH, self.app.size.width - 4)
-        self.query_one("#box").styles.width = width + 4
-        self.query_one("#box-body", Lines).show(self.body(width - 1))
+        self.query_one("#box").styles.width = self._width + 4
+        self.query_one("#box-body", Lines).show(self.body(self._width - 1))
         self.tell_keys()
 
+    @property
+    def _width(self) -> int:
+        return min(self.WIDTH, self.app.size.width - 4)
+
+    def on_resize(self) -> None:
+        """The keys stay in view, what is said scrolls above them."""
+        room = self.app.size.height - _FRAME - len(self.query_one("#box-keys", Lines).shown)
+        self.query_one("#box-text").styles.max_height = max(1, room)
+
     def tell_keys(self, hint: str = "") -> None:
-        """The last line: keys and what they do, or why the one pressed does nothing."""
+        """The last rows: keys and what they do, or why the one pressed does nothing."""
         # Keys that do the same stand together.
         keys: dict[str, str] = {}
         for key, word in self._keys:
             keys[word] = f"{keys[word]}/{key}" if word in keys else key
-        spans = [span for word, key in keys.items() for span in ((key, "strong"), (f" {word}   ", "dim"))]
-        self.query_one("#box-keys", Lines).show([((hint, "warn"),), tuple(spans)])
+        rows: list[Line] = [()]
+        for word, key in keys.items():
+            said: Line = ((key, "strong"), (f" {word}   ", "dim"))
+            if rows[-1] and len(text_of((*rows[-1], *said)).rstrip()) > self._width:
+                rows.append(())
+            rows[-1] = (*rows[-1], *said)
+        self.query_one("#box-keys", Lines).show([((hint, "warn"),), *rows])
 
     def action_close(self) -> None:
         """Nothing was decided."""
@@ -75,8 +92,8 @@ class Box(ModalScreen[T]):
         self.action_close()
 
     def action_scroll_body(self, by: int) -> None:
-        """A box higher than the terminal scrolls."""
-        self.query_one("#box", VerticalScroll).scroll_relative(y=by, animate=False)
+        """What has no room scrolls."""
+        self.query_one("#box-text", VerticalScroll).scroll_relative(y=by, animate=False)
 
 
 class Question(Box[str]):

@@ -9,12 +9,12 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.events import Resize
-from textual.screen import Screen
 from textual.widgets import Input
 
 from console import units
-from console.tui.commands import Bindings, bindings_of_pages
-from console.tui.search import found_in, is_error, marked, next_line, shifted
+from console.tui.commands import Bindings
+from console.tui.screens.page import Page
+from console.tui.search import errors, found_in, marked, next_line, shifted
 from console.tui.widgets.footer import Key, KeyLine
 from console.tui.widgets.lines import Line
 from console.tui.widgets.panel import Panel
@@ -25,7 +25,6 @@ _FOUND_KEYS = (
     ("&", "only these, all", True, 0),
     ("/", "find", True, 0),
 )
-_NOTE_S = 5.0
 _ASKED = "find; capitals count where you type one"
 _FRAME = 8
 """Cells of a rule around its title and what stands at the right."""
@@ -34,42 +33,6 @@ _ASIDE = 20
 """Cells that a key moves long lines sideways."""
 Content = Callable[[int], tuple[str, Sequence[Line]]]
 """Width in cells → title and lines."""
-
-
-class Page(Screen[None]):
-    """A screen over the dashboard; from one a key leads to every other.
-
-    Args:
-        page: the command that opens it, whose key closes it again.
-    """
-
-    AUTO_FOCUS = ""
-    BINDINGS: ClassVar[Bindings] = [Binding("escape,q", "close", show=False), *bindings_of_pages()]
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.page = page
-
-    def tell(self) -> None:
-        """Something may have changed."""
-        raise NotImplementedError
-
-    def whole(self) -> Sequence[Line]:
-        """All lines, also those out of view; none where the screen is a picture."""
-        return ()
-
-    def note(self, text: str) -> None:
-        """Something to know, in place of the keys; an empty text brings them back."""
-        self.query_one("#keys", KeyLine).note(text)
-
-    def say(self, text: str) -> None:
-        """The same for some seconds."""
-        self.note(text)
-        self.set_timer(_NOTE_S, lambda: self.note(""))
-
-    def action_close(self) -> None:
-        """Back to the dashboard."""
-        self.dismiss(None)
 
 
 class Pager(Page):
@@ -126,6 +89,7 @@ class Pager(Page):
         """Where one was when the search began."""
         self._at = -1
         """The line to which the last search led."""
+        self._led_to: Line = ()
         self._needle = ""
         self._only = False
         self._wraps = True
@@ -164,6 +128,7 @@ class Pager(Page):
         if self._left:
             lines = [shifted(line, self._left) for line in lines]
         self._lines = [line for line in lines if found_in(line, needle)] if needle and self._only else lines
+        self._keep_mark()
         top = self._last if self._top is None else min(self._top, self._last)
         shown = self._lines[top : top + panel.body_height]
         end = "end" if self._last or self._follows else "all"
@@ -172,11 +137,11 @@ class Pager(Page):
             where = f"from column {self._left + 1} · {where}"
         count = sum(found_in(line, needle) for line in lines) if needle else 0
         found = f"{count} with {needle!r}" if count else f"no line has {needle!r}"
-        words = (found if needle else "", where)
+        words = (found if needle else self._which_error, where)
         aside = " · ".join(word for word in (*words, "SIMULATED" if self._simulated else "") if word)
         # What stands at the right says that figures are simulated: it is the title that gives way.
         title = units.clip(title, max(8, panel.size.width - len(aside) - _FRAME))
-        panel.tell(title, [marked(line, needle) for line in shown], aside)
+        panel.tell(title, [marked(line, needle) for line in shown], aside, mark=self._at - top)
 
     @property
     def _last(self) -> int:
@@ -228,7 +193,7 @@ class Pager(Page):
         event.stop()
         if self._find.display:
             self._needle, self._at, self._top = event.value, -1, self._before
-            self._jump(lambda line: found_in(line, self._needle), 1) if self._needle else self.tell()
+            self._jump(self._with_it(), 1) if self._needle else self.tell()
 
     @on(Input.Submitted)
     def _found(self, event: Input.Submitted) -> None:
@@ -246,7 +211,7 @@ class Pager(Page):
         if self._needle and self._nothing_found():
             return
         if self._needle:
-            self._jump(lambda line: found_in(line, self._needle), by)
+            self._jump(self._with_it(), by)
         elif by > 0:
             await self.app.run_action("command('notices', '')")
 
@@ -258,30 +223,45 @@ class Pager(Page):
             self._only = not self._only
             self.tell()
 
+    def _with_it(self) -> list[bool]:
+        return [found_in(line, self._needle) for line in self._lines]
+
     def _nothing_found(self) -> bool:
         """Whether no line has what is looked for; then that is said."""
-        if any(found_in(line, self._needle) for line in self._lines):
+        if any(self._with_it()):
             return False
         self.say(f"no line has {self._needle!r}")
         return True
 
     def action_error(self) -> None:
-        """The next line that says something bad."""
-        if not any(is_error(line) for line in self._lines):
+        """The next line at which something bad begins."""
+        wanted = errors(self._lines)
+        if not any(wanted):
             self.say("no line here tells of an error")
-        self._jump(is_error, 1)
+        self._jump(wanted, 1)
 
-    def _jump(self, wanted: Callable[[Line], bool], by: int) -> None:
+    @property
+    def _which_error(self) -> str:
+        """`error 2 of 7`, where one was led to."""
+        wanted = errors(self._lines) if self._at >= 0 else []
+        return f"error {sum(wanted[: self._at + 1])} of {sum(wanted)}" if wanted and wanted[self._at] else ""
+
+    def _jump(self, wanted: Sequence[bool], by: int) -> None:
         """Bring the nearest such line into view, and remember it for the next jump."""
         top = self._last if self._top is None else self._top
         start = self._at if self._at >= 0 else top - 1
-        at = next_line(self._lines, [wanted(line) for line in self._lines], start, by)
+        at = next_line(self._lines, wanted, start, by)
         if at is None:
             self.tell()
             return
-        self._at = at
+        self._at, self._led_to = at, self._lines[at]
         visible = top <= at < top + self._panel.body_height
         self._go(top if visible else at - self._panel.body_height // 3)
+
+    def _keep_mark(self) -> None:
+        """The line that was led to, where it is now: a log that grows drops its first lines."""
+        if self._at >= 0 and self._lines[self._at : self._at + 1] != [self._led_to]:
+            self._at = next((i for i, line in enumerate(self._lines) if line == self._led_to), -1)
 
     def action_close(self) -> None:
         """First the search ends, then the page."""

@@ -9,7 +9,7 @@ from textual.binding import Binding
 
 from console.tui.commands import Bindings
 from console.tui.graphs import MEASURES, MORE_MEASURES
-from console.tui.screens.pager import Page
+from console.tui.screens.page import Page
 from console.tui.widgets.footer import KeyLine
 from console.tui.widgets.graphs import Graphs
 

@@ -29,6 +29,7 @@ class Panel(Lines):
         self._join: Join = join
         self._end = end
         self._body: tuple[Line, ...] = ()
+        self._mark = -1
 
     @property
     def body_height(self) -> int:
@@ -46,9 +47,9 @@ class Panel(Lines):
             self._join = join
             self._draw()
 
-    def tell(self, title: str, body: Sequence[Line], aside: str = "") -> None:
-        """Replace title, body and what stands at the right end of the rule."""
-        self._title, self._body, self._aside = title, tuple(body), aside
+    def tell(self, title: str, body: Sequence[Line], aside: str = "", mark: int = -1) -> None:
+        """Replace title, body and what stands at the right end of the rule; a sign stands before row `mark`."""
+        self._title, self._body, self._aside, self._mark = title, tuple(body), aside, mark
         self._draw()
 
     def on_resize(self, _: Resize) -> None:
@@ -60,7 +61,8 @@ class Panel(Lines):
         body = self._body[-height:] if self._end and height else self._body[:height]
         margin: Line = (("│", "line"), (" ", "")) if self._join else ((" ", ""),)
         rows = [*body, *[()] * (height - len(body))] if self._join else body
-        self.show([self._rule(width), *((*margin, *row) for row in rows)])
+        margins = [(("▸", "strong"),) if i == self._mark else margin for i in range(len(rows))]
+        self.show([self._rule(width), *((*before, *row) for before, row in zip(margins, rows, strict=True))])
 
     def _rule(self, width: int) -> Line:
         start = f"{self._join}─ " if self._join else "─ "
