@@ -155,7 +155,7 @@ def lint_notes(arms: Sequence[Arm], resolved: Sequence[Preset], version: str | N
     for arm, preset in zip(arms[1:], resolved[1:], strict=True):
         for found in lint(preset, ground):
             if found.weight is not Weight.INFO and found.rule not in of_first:
-                yield f"arm {arm.name}: {found.what}: {found.why} (without that: {found.fix})"
+                yield f"arm {arm.name}: {found.what}: {found.why} (instead: {found.fix})"
 
 
 def chunk_notes(presets: Sequence[Preset], block_tokens: int) -> Iterator[str]:

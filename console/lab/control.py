@@ -9,7 +9,7 @@ from pathlib import Path
 
 from console.errors import BusyError, ConsoleError, NothingError, UsageError
 from console.lab.folder import folder_at_hand, read_folder
-from console.lab.journal import Journal, read_events
+from console.lab.journal import Journal, read_events, run_names
 from console.lab.report import write_reports
 from console.lab.restore import restore, runs_an_arm
 from console.lab.view import RunView, ended, read_run, run_state
@@ -30,8 +30,7 @@ _NAMED = 6
 
 def list_runs(paths: Paths) -> list[RunView]:
     """All runs, the newest first."""
-    folders = [folder for folder in paths.runs.glob("*") if folder.is_dir()] if paths.runs.is_dir() else []
-    return [read_run(folder) for folder in sorted(folders, key=lambda folder: folder.name, reverse=True)]
+    return [read_run(paths.run(name)) for name in run_names(paths)]
 
 
 def find_run(paths: Paths, run_id: str | None = None) -> Path:
@@ -41,7 +40,7 @@ def find_run(paths: Paths, run_id: str | None = None) -> Path:
         NothingError: there is no such run.
         UsageError: several begin so.
     """
-    names = sorted((folder.name for folder in paths.runs.glob("*") if folder.is_dir()), reverse=True)
+    names = run_names(paths)
     wanted = run_id or run_is_live(paths)
     if wanted is None and names:
         return paths.run(names[0])

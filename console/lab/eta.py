@@ -121,10 +121,13 @@ class _Clock:
     stopping_at: float | None = None
     foretold: _Foretold | None = None
     part: float = 0.0
+    newest: float = 0.0
+    set_back_s: float = 0.0
+    """By so much the wall clock was set back meanwhile: no time goes backwards here."""
 
     def see(self, event: Event) -> None:
         """One line of the journal."""
-        kind, at = event["event"], float(event["at"])
+        kind, at = event["event"], self._onwards(float(event["at"]))
         if kind in BEGINNINGS:
             # A boot that was cut short by the run's end is made anew, and nobody waited meanwhile.
             self.arm, self.foretold, self.part = None, None, 0.0
@@ -142,8 +145,13 @@ class _Clock:
         else:
             self._see_within(kind, event, at)
             return
-        self.part = self.outlook(at).part
+        self.part = self._outlook(at).part
         self._foretell(at)
+
+    def _onwards(self, at: float) -> float:
+        self.set_back_s += max(0.0, self.newest - (at + self.set_back_s))
+        self.newest = at + self.set_back_s
+        return self.newest
 
     def _see_within(self, kind: str, event: Event, at: float) -> None:
         """What a boot does only once, and when."""
@@ -176,7 +184,10 @@ class _Clock:
         self.foretold = _Foretold(at, found, shown, later)
 
     def outlook(self, now: float) -> Outlook:
-        """As it stands at this moment."""
+        """As it stands at this moment of the wall clock."""
+        return self._outlook(max(self.newest, now + self.set_back_s))
+
+    def _outlook(self, now: float) -> Outlook:
         spent = self.spent_s + (now - self.began if self.arm is not None else 0.0)
         left = self._first() * len(self.rounds) if self.foretold is None else self.foretold.left(now)
         part = spent / (spent + left) if spent + left > 0 else 0.0

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from console.lab.conditions import deciding
-from console.lab.journal import read_json, write_json
+from console.lab.journal import read_json, run_names, write_json
 from console.lab.plan import Known, Plan
 from console.lab.spread import Spread, add_spreads
 from console.paths import Paths
@@ -109,8 +109,8 @@ def newest_floor(paths: Paths, plan: Plan) -> dict[str, Any] | None:
 
 def _left_behind(paths: Paths) -> Iterator[dict[str, Any]]:
     """What each run wrote at its end, the newest first."""
-    for folder in sorted((folder for folder in paths.runs.glob("*") if folder.is_dir()), reverse=True):
-        raw = read_json(folder / SPREAD_FILE)
+    for name in run_names(paths):
+        raw = read_json(paths.run(name) / SPREAD_FILE)
         if isinstance(raw, dict) and raw.get("schema") == SCHEMA and isinstance(raw.get("identity"), dict):
             yield raw
 
@@ -173,13 +173,12 @@ def remembered(paths: Paths, preset: Preset) -> Known:
     """What the newest runs of this preset tell of its starts; for estimates and plans, not for results."""
     boot_s: dict[tuple[str, tuple[str, ...]], float] = {}
     newest: Mapping[str, Any] = {}
-    folders = sorted((folder for folder in paths.runs.glob("*") if folder.is_dir()), reverse=True)
-    for folder in folders[:_MOST_RUNS]:
-        raw = read_json(folder / SPREAD_FILE)
+    for name in run_names(paths)[:_MOST_RUNS]:
+        raw = read_json(paths.run(name) / SPREAD_FILE)
         if not isinstance(raw, dict) or (raw.get("identity") or {}).get("preset") != preset.name:
             continue
         newest = newest or raw
-        if raw.get("boot_s"):
+        if (raw.get("boot_s") or 0) > 0:
             did = str(raw["size"]), tuple(raw["identity"].get("workloads") or ())
             boot_s.setdefault(did, float(raw["boot_s"]))
     return Known(newest.get("block_tokens"), newest.get("start_s"), newest.get("vllm"), boot_s)

@@ -21,6 +21,8 @@ from typing import Any
 from console import files
 from console.errors import ConsoleError
 from console.files import parse_json
+from console.paths import Paths
+from console.stamped import oldest_first
 
 FILE = "journal.jsonl"
 BALLAST_FILE = ".ballast"
@@ -202,3 +204,10 @@ def read_json(path: Path) -> Any:
         return files.read_json(path)
     except (OSError, ValueError):
         return None
+
+
+def run_names(paths: Paths) -> list[str]:
+    """The ids of all runs, the newest first."""
+    if not paths.runs.is_dir():
+        return []
+    return oldest_first(folder.name for folder in paths.runs.iterdir() if folder.is_dir())[::-1]

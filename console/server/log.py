@@ -11,6 +11,7 @@ from console.endpoint import TOKENIZE
 from console.files import open_file
 from console.paths import Paths
 from console.server.rotation import pieces
+from console.stamped import oldest_first
 
 KEPT = 20
 """Log files of past lives that stay."""
@@ -52,8 +53,8 @@ def new_log(paths: Paths, preset: str) -> Path:
     """A fresh file for one server life; the oldest beyond `KEPT` go."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3] + "Z"
     safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in preset)
-    old = sorted(paths.logs.glob("*.log"), key=lambda file: file.name)
-    for file in old[: max(0, len(old) - KEPT + 1)]:
+    old = oldest_first(file.name for file in paths.logs.glob("*.log"))
+    for file in map(paths.logs.joinpath, old[: max(0, len(old) - KEPT + 1)]):
         for piece in (file, *map(Path, pieces(str(file)))):
             piece.unlink(missing_ok=True)
     return paths.logs / f"{stamp}-{safe}.log"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from console.files import read_text
+from console.stamped import oldest_first
 from console.tui.messages import RunSeen
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class Runs:
 
         live = run_is_live(self._paths)
         found = []
-        for name in sorted(self._names(), reverse=True)[:_LISTED]:
+        for name in self._names()[:_LISTED]:
             folder = self._paths.run(name)
             size = size_of(str(folder / "journal.jsonl"))
             kept = self._read.get(name)
@@ -94,13 +95,15 @@ class Runs:
         return tuple(found)
 
     def _newest(self) -> str | None:
-        return max(self._names(), default=None)
+        return next(iter(self._names()), None)
 
     def _names(self) -> list[str]:
+        """The newest one first."""
         try:
-            return [entry.name for entry in self._paths.runs.iterdir() if (entry / "plan.json").is_file()]
+            found = [entry.name for entry in self._paths.runs.iterdir() if (entry / "plan.json").is_file()]
         except OSError:
             return []
+        return oldest_first(found)[::-1]
 
 
 def size_of(path: str | None) -> int:

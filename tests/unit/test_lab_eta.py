@@ -9,8 +9,9 @@ from itertools import pairwise
 from console.lab.eta import Outlook, outlook
 from console.lab.journal import Event
 from console.lab.plan import Plan
+from console.lab.report import _boot_seconds
 from console.lab.results import Results, read_results
-from tests.unit.lab_runs import make_run
+from tests.unit.lab_runs import Speed, make_run
 
 _START_S, _WARM_S, _STOP_S = 30.0, 10.0, 3.0
 
@@ -110,3 +111,29 @@ def test_before_the_first_boot_the_plan_is_the_estimate_and_a_resumed_run_begins
     boot = _START_S + _WARM_S + results.plan.requests + _STOP_S
     assert abs(found.left_s - 2 * boot) < 1.0
     assert 0.4 < found.part < 0.7
+
+
+def test_a_clock_that_is_set_back_within_a_run_makes_no_time_go_backwards() -> None:
+    results = empty(planned_s=1500.0)
+    events = list(journal(results.plan, [2.0] * 4))
+    cut = len(events) // 2
+    jumped = [*events[:cut], *({**event, "at": float(event["at"]) - 10_000.0} for event in events[cut:])]
+    for n in range(1, len(events)):
+        usual = outlook(replace(results, events=events[:n]), float(events[n - 1]["at"]))
+        found = outlook(replace(results, events=jumped[:n]), float(jumped[n - 1]["at"]))
+        assert found.left_s >= 0
+        # What passed while the clock was set nobody knows.
+        assert abs(found.part - usual.part) < 0.15
+
+
+def test_boots_in_which_the_clock_was_set_foretell_nothing() -> None:
+    made = make_run("mtp", rounds=1)
+    for place in made.plan.boots():
+        made.boot(place, Speed())
+    results = read_results(made.folder)
+    assert results is not None
+    ends = [event for event in results.events if event["event"] == "boot-end"]
+    moved = [{**e, "at": float(e["at"]) - 9000.0} if e is ends[0] else e for e in results.events]
+    assert _boot_seconds(replace(results, events=moved)) >= 0
+    moved = [{**e, "at": float(e["at"]) - 9000.0} if e in ends else e for e in results.events]
+    assert _boot_seconds(replace(results, events=moved)) == 0.0

@@ -157,7 +157,7 @@ def test_the_next_plan_knows_how_long_a_boot_took() -> None:
 
 def test_runs_stand_side_by_side() -> None:
     first = whole_run()
-    second = first.paths.run("20270101-000000-mtp")
+    second = first.paths.run("20260102-000000-mtp")
     second.mkdir()
     write_folder(second, first.paths, first.plan, None)
     made = Made(first.paths, first.plan, second)
@@ -182,7 +182,7 @@ def test_runs_whose_arms_are_other_things_under_one_name_say_so() -> None:
     one = whole_run("custom", a={"seed": 1}, b={"seed": 2})
     changed = replace(BASE, args={**BASE.args, "max-num-seqs": 7})
     plan = make_plan("custom", changed, size="small", rounds=3, a={"seed": 1}, b={"seed": 1, "block-size": 32})
-    second = one.paths.run("20270101-000000-custom")
+    second = one.paths.run("20260102-000000-custom")
     second.mkdir()
     write_folder(second, one.paths, plan, None)
     side = side_by_side([read_run(second), read_run(one.folder)])

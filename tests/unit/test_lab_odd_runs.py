@@ -37,7 +37,7 @@ def test_lines_of_another_shape_spoil_their_own_run_only(lines: str, capsys: pyt
     _spoil(made, lines)
     view = read_run(made.folder)
     assert view.state in ("failed", "done", "interrupted")
-    other = made.paths.run("20270101-000000-aa")
+    other = made.paths.run("20260102-000000-aa")
     other.mkdir()
     assert main(["ab", "list"]) == 0
     assert other.name in capsys.readouterr().out

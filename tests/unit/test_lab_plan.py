@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -218,8 +219,8 @@ def test_a_budget_below_the_block_is_skipped_where_vllm_asserts_and_measured_whe
     for version in ("0.27.0", "0.32.0+cpu", None):
         new = make_plan("chunk", _preset(), arms=words, known=Known(block_tokens=1600, version=version))
         assert [arm.name for arm in new.arms] == words
-        assert "budget 512" in new.notes[0]
-        assert "below the cache block" in new.notes[0]
+        small = next(note for note in new.notes if "budget 512" in note)
+        assert "below the cache block" in small
     with pytest.raises(UsageError, match="no two budgets") as caught:
         make_plan("chunk", _preset(), arms=["512", "2048"], known=Known(block_tokens=1600, version="0.22"))
     assert "1600" in caught.value.why
@@ -289,3 +290,13 @@ def test_a_plan_says_from_what_to_what_its_arms_differ_and_counts_one_round_as_o
     assert "enforce-eager: not set → true" in text
     assert "hidden" not in text
     assert ", 1 round\n" in text
+
+
+def test_what_is_known_to_go_wrong_with_an_arm_is_said_before_the_run() -> None:
+    base = replace(_preset(), args={**_preset().args, "enable-prefix-caching": True})
+    notes = [note for note in make_plan("mtp", base, known=Known(version="0.32.0")).notes if note.startswith("arm ")]
+    assert len(notes) == 1
+    assert notes[0].startswith("arm on: MTP, prefix caching and asynchronous scheduling are on together: reported to")
+    assert notes[0].endswith("(instead: async-scheduling: false)")
+    safe = replace(base, args={**base.args, "async-scheduling": False})
+    assert not any(note.startswith("arm ") for note in make_plan("mtp", safe, known=Known(version="0.32.0")).notes)

@@ -176,10 +176,10 @@ def test_a_folder_without_a_plan_is_a_failed_run(tmp_path: Path) -> None:
 
 def test_runs_are_listed_newest_first_and_found_by_their_beginning() -> None:
     made = whole_run()
-    other = made.paths.run("20270101-000000-aa")
+    other = made.paths.run("20260102-000000-aa")
     other.mkdir()
     assert [view.id for view in list_runs(made.paths)] == [other.name, made.folder.name]
-    assert find_run(made.paths, "2026") == made.folder
+    assert find_run(made.paths, "20260101") == made.folder
     assert find_run(made.paths) == other
     with pytest.raises(NothingError):
         find_run(made.paths, "2028")
