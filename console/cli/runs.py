@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from console.cli.house import House
 from console.cli.voice import offer, say, show, show_json
-from console.errors import ConsoleError, Exit, NothingError, UsageError
+from console.errors import BusyError, ConsoleError, Exit, NothingError, UsageError
 from console.server.access import in_the_way
 
 if TYPE_CHECKING:
@@ -135,11 +135,19 @@ def _stop(house: House, args: argparse.Namespace) -> int:
 
 def _adopt(house: House, args: argparse.Namespace) -> int:
     from console.lab.adopt import adopt, caution
+    from console.lab.control import find_run
     from console.lab.difference import difference
+    from console.server.run_lock import run_is_live
 
     if len(args.rest) != 2:
         raise UsageError("`ab adopt` takes a run and an arm", "", "`qwen-console ab adopt ID ARM`")
     run_id, arm = args.rest
+    if (live := run_is_live(house.paths)) and find_run(house.paths, run_id).name == live and not args.yes:
+        raise BusyError(
+            f"the run {live} goes on: it advises nothing yet",
+            "its verdict comes with its last round",
+            f"wait for it (`qwen-console ab show {live}`), or say --yes",
+        )
     if (why := caution(house.paths, run_id, arm)) and not _meant(why, sure=args.yes):
         say("nothing was written")
         return Exit.FAILED

@@ -23,6 +23,11 @@ def _subject(now: Situation) -> object:
     return now.run or (now.status.preset, now.status.pid)
 
 
+def of_others(now: Situation) -> int:
+    """Requests that a stop would cut off; the one of our own test was said to be."""
+    return max(0, (now.requests or 0) - (1 if now.probing else 0))
+
+
 def if_still_so(app: ConsoleApp, command: str, do: Callable[[], None]) -> Callable[[], None]:
     """What a yes to a command's question does.
 
@@ -33,7 +38,7 @@ def if_still_so(app: ConsoleApp, command: str, do: Callable[[], None]) -> Callab
 
     def answered() -> None:
         now = app.situation
-        more = not now.run and bool(now.requests) > bool(asked.requests)
+        more = not now.run and bool(of_others(now)) > bool(of_others(asked))
         if _subject(now) == _subject(asked) and not more:
             do()
         else:

@@ -24,7 +24,14 @@ SIGNS = (
     ("boots", (("✓", "counts"), ("✖", "does not count"), ("▸", "under way"), ("·", "to come"))),
     (
         "measures",
-        (("▲", "better"), ("▼", "worse"), ("=", "same"), ("?", "open"), ("?▲ ?▼ ?=", "just short of that word")),
+        (
+            ("▲", "better"),
+            ("▼", "worse"),
+            ("=", "same"),
+            ("?", "open"),
+            ("?▲ ?▼ ?=", "just short of that word"),
+            ("…", "told at the run's end"),
+        ),
     ),
     (
         "a run",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from console.tui.asking import ask, if_still_so
+from console.tui.asking import ask, if_still_so, of_others
 from console.tui.commands import by_name
 from console.tui.keycaps import cap
 from console.tui.screens.modal import INTERRUPT, Question, Trouble
@@ -88,7 +88,7 @@ class Intents:
         now = self._app.situation
         name = now.status.preset or "the server"
         jobs = {"y": self._app.actions.stop, "d": self._app.actions.drain_and_stop}
-        answers = [("y", "stop it"), *([("d", "first wait for them")] if now.requests else [])]
+        answers = [("y", "stop it"), *([("d", "first wait for them")] if of_others(now) else [])]
 
         def stop(key: str) -> None:
             self._app.act(f"stopping {name}", jobs[key], draining=key == "d")

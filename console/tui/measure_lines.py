@@ -23,6 +23,8 @@ HEAD = "95 % interval"
 """What only the table's first row says."""
 _SHORT = {"better": "?▲ short", "worse": "?▼ short", "equivalent": "?= short"}
 """Open, and just short of that word: where there is no room to say so."""
+_LATER = "… later"
+"""Of a run that goes on: words come with its last round, before it only where chance is hardly possible."""
 _NAME, _VALUE, _CHANGE, _SPAN = 22, 9, 9, 17
 _NARROW_CHANGE, _NARROW_SPAN = 8, 17
 _WHOLE = _NAME + 2 * _VALUE + _CHANGE + _SPAN + 9
@@ -143,7 +145,9 @@ def _says(pair: Comparison, state: str, *, roomy: bool) -> tuple[str, str]:
     word, tone = _VERDICTS.get(pair.verdict, (pair.verdict, ""))
     if pair.verdict != "undecided":
         return word, tone
-    if roomy and state != "running":
+    if state == "running":
+        return _LATER, "dim"
+    if roomy:
         # Imported here: the lab is not loaded before there is a run to show.
         from console.lab.words import lacks
 

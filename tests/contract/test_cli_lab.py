@@ -136,6 +136,7 @@ def test_while_a_run_goes_on_no_probe_spoils_it_and_the_log_is_quiet(demo: Conso
             refused = demo("probe", *words, code=4).err
             assert "an A/B run is going on: a probe would spoil it" in refused
         assert run_id in demo("up", "--prove", code=4).err
+        assert f"the run {run_id} goes on: it advises nothing yet" in demo("ab", "adopt", run_id, "a2", code=4).err
         told = demo("status").out
         assert f"an A/B run goes on: {run_id}" in told
         assert f"ab stop {run_id}" in told

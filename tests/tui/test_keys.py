@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from textual.command import CommandList
+from textual.widgets import OptionList
 
 from console.tui.messages import StatusSeen
 from console.tui.palette import Palette
@@ -100,6 +101,28 @@ async def test_a_page_of_commands_that_have_no_place_yet_is_no_error() -> None:
         await pilot.press("pageup", "pagedown")
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(app.screen, Palette))
+
+
+async def test_a_choice_that_comes_twice_or_after_the_palette_was_left_takes_no_other_screen_away() -> None:
+    async with House().app().run_test() as pilot:
+        app = await settled(pilot)
+        await pilot.press("?", ":", *"history")
+        await until(
+            pilot, lambda: isinstance(app.screen, Palette) and app.screen.query_one(CommandList).option_count == 1
+        )
+        palette = app.screen
+        found = palette.query_one(CommandList)
+        chosen = OptionList.OptionSelected(found, found.get_option_at_index(0), 0)
+        for _ in range(3):
+            palette.post_message(chosen)
+        await shows(pilot, "history of the last 7 days")
+        palette.post_message(chosen)
+        await pilot.pause()
+        await pilot.press("escape")
+        await shows(pilot, "hit rate")
+        await pilot.press(":", "down", "enter", "escape", "enter", "escape", ":", "enter", "enter", "enter")
+        await pilot.pause()
+        assert app.is_running
 
 
 @pytest.mark.parametrize("key", ["q", "ctrl+q"])

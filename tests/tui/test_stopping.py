@@ -65,6 +65,27 @@ async def test_the_first_boot_of_a_run_is_not_followed_and_x_means_the_run() -> 
             await shows(pilot, "Stop the A/B run?")
 
 
+async def test_the_prefix_test_is_stopped_although_its_request_came_after_the_question() -> None:
+    house = House(FakeServer(READY))
+    async with house.app().run_test() as pilot:
+        app = await settled(pilot)
+        app.act("testing the prefix cache", lambda: str(house.server.hold.wait(10)), probing=True)
+        await until(pilot, lambda: app.situation.probing)
+        for requests, offered in ((0, False), (2, True), (1, False)):
+            app.know(requests=requests)
+            await pilot.press("x")
+            text = await shows(pilot, f"Stop {FIRST}?", "y stop it")
+            assert ("first wait for them" in text) is offered
+            await pilot.press("n")
+        app.know(requests=0)
+        await pilot.press("x")
+        await shows(pilot, "The prefix test is cut off.")
+        app.know(requests=1)
+        await pilot.press("y")
+        await until(pilot, lambda: "stop" in house.server.calls)
+        house.server.hold.set()
+
+
 async def test_a_run_can_be_stopped_the_moment_it_was_begun() -> None:
     house = House(FakeServer(READY))
     async with house.app().run_test() as pilot:
