@@ -44,10 +44,10 @@ def _advice(own: str, base: str, best: Verdict, verdicts: Mapping[str, Verdict])
         return f"{best.arm or base} is the change"
     if best.overall == "undecided":
         return "nothing is settled, so nothing asks for a change"
+    if best.trade if own == base else verdicts[own].trade:
+        return "no change is asked for, which of the two counts more is yours to say"
     if own == base:
         return "nothing to change"
-    if verdicts[own].trade:
-        return "no change is asked for, which of the two counts more is yours to say"
     return f"it is no worse than {base}, so nothing asks for a change"
 
 

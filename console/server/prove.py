@@ -16,7 +16,7 @@ from console.server.cards import OpenCards
 from console.server.fingerprint import fingerprint
 from console.server.life import Server
 from console.server.proof import CardPeak, Proof, write_proof
-from console.server.ready import keep_baseline
+from console.server.ready import keep_baseline, requests_ended
 from console.server.run_lock import refuse_probe
 from console.server.state import now_utc
 from console.server.status import ServerStatus, State
@@ -72,7 +72,7 @@ def prove(server: Server, open_cards: OpenCards, say: Callable[[str], None] = la
     length = _max_model_len(endpoint, preset)
     prompt = _prompt(endpoint, preset, length - ROOM_TOKENS)
     say(f"proving: one prompt of {len(prompt):,} tokens (the context is {length:,}); minutes are normal")
-    begun = time.monotonic()
+    before, begun = requests_ended(endpoint), time.monotonic()
     with _Peaks(open_cards) as peaks, _Patience(say, begun):
         problem = _ask(endpoint, preset, prompt)
     proof = Proof(
@@ -90,7 +90,7 @@ def prove(server: Server, open_cards: OpenCards, say: Callable[[str], None] = la
     if problem is not None:
         raise ProofFailed(proof, _settled(server, problem))
     # So long a request would stand in every lifetime figure.
-    keep_baseline(server.paths, endpoint)
+    keep_baseline(server.paths, endpoint, before + 1)
     return proof
 
 

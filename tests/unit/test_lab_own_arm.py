@@ -69,7 +69,7 @@ def test_no_verdict_contradicts_what_it_asks_for(
     elif found.overall == "adopt":
         assert change.endswith("on is the change" if own == "off" else "nothing to change")
     elif own == "off":
-        assert change.endswith("nothing to change")
+        assert change.endswith("yours to say" if found.trade else "nothing to change")
     elif found.against:
         assert change.endswith("off is the change")
     else:
