@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
 
-from console.tui.messages import ReadingSeen
+from console.notices import Look
+from console.tui.messages import NoticesSeen, ReadingSeen
 from console.tui.screens.modal import Question
 from tests.tui.fakes import BUSY, PRESETS, READY, FakeServer, House, screen_text, shows, until
 from tests.tui.test_screen import app_of, whole_width
@@ -75,3 +77,26 @@ async def test_a_question_keeps_its_answers_in_view_and_scrolls_what_it_says(siz
         await shows(pilot, "sentence 11 ", "4 or something else of many words", "n/enter no")
         await pilot.press("g")
         await shows(pilot, "press 3 or 4 or y, or n for no", "n/enter no")
+
+
+@pytest.mark.parametrize(
+    ("size", "log", "graphs"),
+    [((120, 40), "tab log", "tab graphs"), ((120, 60), "", ""), ((200, 60), "", ""), ((176, 45), "", "")],
+)
+async def test_tab_is_offered_where_it_does_something_and_no_graph_stands_there_twice(
+    size: tuple[int, int], log: str, graphs: str
+) -> None:
+    async with House(FakeServer(READY)).app().run_test(size=size) as pilot:
+        app = app_of(pilot)
+        app.dashboard.post_message(ReadingSeen(BUSY))
+        app.dashboard.post_message(NoticesSeen(Look(at=time.monotonic(), reading=BUSY), (), ()))
+        shown = await shows(pilot, "● ready", "34.2 tok/s", *([log] if log else []))
+        assert shown.count(" now, ") == 1, "one set of graphs"
+        assert ("tab " in shown) is bool(log)
+        await pilot.press("tab")
+        if graphs:
+            await shows(pilot, graphs)
+        else:
+            await pilot.pause()
+            after = screen_text(app)
+            assert [after.count(word) for word in (" now, ", "─ log ─")] == [1, 1]

@@ -37,7 +37,7 @@ class Lower(Container):
         self._presets = Panel("presets", id="presets")
         self._run_panel = Panel("A/B", id="run", join="┬")
         self._log_panel = Panel("log", id="log", join="┬", end=True)
-        self._graphs = Graphs(MEASURES, id="graphs", aside=f"{cap('next_view')} log")
+        self._graphs = Graphs(MEASURES, id="graphs")
         self._default_preset = default_preset
         self._status = ServerStatus()
         self._seen = False
@@ -156,7 +156,7 @@ class Lower(Container):
             return ""
         if not self._roomy:
             return "presets" if self.has_class("-run") else "run"
-        if self.screen.has_class("-high"):
+        if self.screen.has_class("-high") or self.screen.has_class("-vast"):
             return ""
         return "log pane" if self.has_class("-graphs") else "graphs"
 
@@ -166,9 +166,10 @@ class Lower(Container):
 
     def other_half(self) -> None:
         """What is hidden where not all fits."""
-        if self._roomy:
+        if self._roomy and self.hidden:
             self.toggle_class("-graphs")
             self.call_after_refresh(self.draw)
+        if self._roomy:
             return
         self._show_half(run=not self.has_class("-run"))
 
@@ -196,6 +197,7 @@ class Lower(Container):
         self._draw_presets()
         self._draw_run()
         self.draw_log()
+        self._graphs.beside(f"{cap('next_view')} log" if self.hidden == "log pane" else "")
 
     def _draw_presets(self) -> None:
         panel = self._presets
@@ -220,6 +222,6 @@ class Lower(Container):
         timed, rows = panel.body_width > _TIMED, max(1, panel.body_height)
         lines: list[Line] = [pretty(text, timed=timed) for text in self.log_text[-rows:]]
         nothing: list[Line] = [line(no_log(self.log_path, self._status), "dim")]
-        tab = cap("next_view")
-        aside = f"{tab} graphs" if self._roomy else f"{tab} A/B" if self.run else ""
+        beyond = {"graphs": "graphs", "run": "A/B" if self.run else ""}.get(self.hidden, "")
+        aside = f"{cap('next_view')} {beyond}" if beyond else ""
         panel.tell("log", lines or nothing, aside)

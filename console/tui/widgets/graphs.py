@@ -55,6 +55,12 @@ class Graphs(Container):
         self._told = (rings, report)
         self.draw()
 
+    def beside(self, aside: str) -> None:
+        """Another text at the right end of the rule."""
+        if aside != self._aside:
+            self._aside = aside
+            self.draw()
+
     def draw(self) -> None:
         """Every graph for the size it has."""
         columns = self._graphs[0].columns
@@ -64,9 +70,8 @@ class Graphs(Container):
         step = step_for(self.span_s, columns)
         for graph, kind in zip_longest(self._graphs, self._kinds(report)):
             graph.show(picture(kind, rings, time.monotonic(), columns, step) if kind else Picture("", (), 1.0))
-        self._rule.show(
-            [(*ruled(spanned(columns, step), self.size.width - len(self._aside) - 2), (f" {self._aside} ", "dim"))]
-        )
+        aside = f" {self._aside} " if self._aside else ""
+        self._rule.show([(*ruled(spanned(columns, step), self.size.width - len(aside)), (aside, "dim"))])
 
     def _kinds(self, report: GpuReport | None) -> list[Kind]:
         cards = report.cards[:_CARDS] if report else ()
