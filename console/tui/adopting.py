@@ -36,7 +36,9 @@ async def _adopt_and_ask(app: ConsoleApp, run_id: str, arm: str) -> None:
     if draft.there is not None:
         app.dashboard.lower.await_preset(draft.there.stem)
         app.know()
-        app.tell(f"{draft.there.stem} is there already, with the same settings; {cap('start')} starts it")
+        runs = draft.there.stem == app.situation.status.preset and app.situation.alive
+        then = "and runs" if runs else f"{cap('start')} starts it"
+        app.tell(f"{draft.there.stem} is there already, with the same settings; {then}")
         return
     base = draft.body["extends"]
     text = [

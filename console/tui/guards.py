@@ -105,4 +105,6 @@ def can_probe(now: Situation) -> str | None:
 
 def can_adopt(now: Situation) -> str | None:
     """Write the winner, or say how an arm that is none is written."""
-    return None if now.run_ended else "no finished run advises to adopt an arm"
+    if now.run:
+        return f"the run under way advises nothing yet; {cap('details')} shows those before it"
+    return None if now.run_ended else "no run has ended yet: none advises anything"

@@ -20,7 +20,7 @@ SHOWS = {
     "mtp": "Compare MTP on and off?",
     "chunk": "Compare chunk budgets?",
     "aa": "Compare the same setting twice",
-    "adopt": "no finished run advises",
+    "adopt": "no run has ended yet",
     "details": "─ A/B runs ",
     "preset": "2 of 3 presets",
     "notices": "─ notices ",

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import console.tui
+from console.lab.view import read_run
 from console.server.status import ServerStatus, State
 from console.tui.commands import COMMANDS
 from console.tui.config import Config
@@ -17,6 +18,7 @@ from console.tui.guards import can_go_back, can_restart, can_run, can_start
 from console.tui.keycaps import cap
 from console.tui.situation import Situation
 from tests.tui.fakes import FAILED, PRESETS, READY, FakeServer, House, settled, shows, until
+from tests.unit.lab_runs import whole_run
 
 _OWN = {"stop": ("X",), "restart": ("R",), "start": ("f5",), "next_view": ("f2",), "details": ("f3",)}
 _PAGE_KEYS = {"z"}
@@ -44,6 +46,27 @@ async def test_every_sentence_follows_the_keys_of_the_configuration() -> None:
         await pilot.press("escape", "x")
         await pilot.pause()
         assert house.server.calls == []
+
+
+async def test_the_key_lines_of_pages_follow_them_too() -> None:
+    keys = {"write": ("f6",), "copy": ("f7",), "start": ("f5",), "adopt": ("O",), "stop": ("X",)}
+    house = House(FakeServer(READY), config=Config(keys=keys))
+    async with house.app().run_test(size=(120, 40)) as pilot:
+        app = await settled(pilot)
+        await pilot.press("l")
+        await shows(pilot, "f6 write", "f7 copy")
+        await pilot.press("2", "d")
+        await shows(pilot, "f6 write")
+        await pilot.press("escape", "2", "d")
+        await shows(pilot, "f5 switch")
+        await pilot.press("f5")
+        await shows(pilot, f"Switch to {PRESETS[1].name}?")
+        run = read_run(whole_run("mtp").folder)
+        app.sources.runs.listed = lambda: (run,)  # type: ignore[method-assign]
+        await pilot.press("escape", "v")
+        await shows(pilot, "O adopt", "f6 write")
+        await pilot.press("O")
+        await shows(pilot, "Adopt on?")
 
 
 async def test_another_console_of_the_same_process_has_its_own_keys() -> None:

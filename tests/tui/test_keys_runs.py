@@ -137,7 +137,10 @@ async def test_o_without_a_winner_says_so() -> None:
     async with House().app().run_test() as pilot:
         await settled(pilot)
         await pilot.press("o")
-        await shows(pilot, "no finished run advises")
+        await shows(pilot, "no run has ended yet: none advises anything")
+        pilot.app.know(run="20260101-000000-aa")  # type: ignore[attr-defined]
+        await pilot.press("o")
+        await shows(pilot, "the run under way advises nothing yet; v shows those before it")
 
 
 def unadvised(kind: str = "mtp", **changes: Any) -> RunView:

@@ -13,6 +13,7 @@ from textual.widgets import Input
 
 from console import units
 from console.tui.commands import Bindings
+from console.tui.keycaps import cap
 from console.tui.screens.page import Page
 from console.tui.search import errors, found_in, marked, next_line, shifted
 from console.tui.widgets.footer import Key, KeyLine
@@ -25,6 +26,8 @@ _FOUND_KEYS = (
     ("&", "only these, all", True, 0),
     ("/", "find", True, 0),
 )
+_COMMANDS = {"w": "write", "y": "copy", "x": "stop", "o": "adopt", "enter": "start"}
+"""Keys of pages that are those of commands."""
 _ASKED = "find; capitals count where you type one"
 _FRAME = 8
 """Cells of a rule around its title and what stands at the right."""
@@ -106,7 +109,7 @@ class Pager(Page):
     def on_mount(self) -> None:
         """Nothing is looked for yet."""
         self._find.display = False
-        self._keys.tell(self.offered())
+        self.tell_keys()
 
     def offered(self) -> Sequence[Key]:
         """The keys that make sense here and now; an error is looked for in a log."""
@@ -114,8 +117,11 @@ class Pager(Page):
         keys = [(key, words.get(key, word), yes, rank) for key, word, yes, rank in self.KEYS]
         return [key for key in keys if self._follows or key[0] != "!"]
 
-    def _tell_keys(self) -> None:
-        self._keys.tell(_FOUND_KEYS if self._needle else self.offered())
+    def tell_keys(self) -> None:
+        """The keys for what stands here now; what is a command has the key that the user gave it."""
+        keys = _FOUND_KEYS if self._needle else self.offered()
+        own = {key: cap(command) for key, command in _COMMANDS.items()}
+        self._keys.tell((own.get(key, key), word, sensible, rank) for key, word, sensible, rank in keys)
 
     def on_resize(self, _: Resize) -> None:
         """Wrapped anew."""
@@ -165,14 +171,14 @@ class Pager(Page):
     def action_wrap(self) -> None:
         """Long lines over several rows, or cut at the edge."""
         self._wraps, self._left = not self._wraps, 0
-        self._tell_keys()
+        self.tell_keys()
         self.tell()
 
     def action_aside(self, by: int) -> None:
         """Lines that are cut, moved aside."""
         self._wraps = False
         self._left = max(0, self._left + by)
-        self._tell_keys()
+        self.tell_keys()
         self.tell()
 
     def whole(self) -> Sequence[Line]:
@@ -203,7 +209,7 @@ class Pager(Page):
     def _end_typing(self) -> None:
         self._find.display = False
         self.set_focus(None)
-        self._tell_keys()
+        self.tell_keys()
         self.tell()
 
     async def action_found(self, by: int) -> None:

@@ -29,7 +29,7 @@ class PresetsPage(LivePage[Inspection]):
     BINDINGS: ClassVar[Bindings] = [
         Binding("less_than_sign,comma,shift+tab", "other(-1)", show=False),
         Binding("greater_than_sign,full_stop,tab", "other(1)", show=False),
-        Binding("enter,s", "start", show=False),
+        Binding("enter,s", "start", show=False, id="start"),
         *(Binding(str(n), f"choose({n - 1})", show=False) for n in range(1, 10)),
     ]
     KEYS = (
@@ -85,7 +85,7 @@ class PresetsPage(LivePage[Inspection]):
         if index < len(self._entries):
             self._shows.dashboard.lower.select(index)
             self._shows.know()
-            self._keys.tell(self.offered())
+            self.tell_keys()
             self.look_at(self._inspect, self._heading)
 
     def action_start(self) -> None:

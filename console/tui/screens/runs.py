@@ -29,7 +29,7 @@ class RunsPage(LivePage[tuple["RunView", ...]]):
     BINDINGS: ClassVar[Bindings] = [
         Binding("less_than_sign,comma,shift+tab", "other(1)", show=False),
         Binding("greater_than_sign,full_stop,tab", "other(-1)", show=False),
-        Binding("o", "adopt", show=False),
+        Binding("o", "adopt", show=False, id="adopt"),
     ]
     KEYS = (
         ("esc", "back", True, 0),
@@ -55,7 +55,7 @@ class RunsPage(LivePage[tuple["RunView", ...]]):
             return run_lines.nothing()
         at = runs.index(run)
         first = max(0, min(at - _LISTED // 2, len(runs) - _LISTED))
-        self._keys.tell(self.offered())
+        self.tell_keys()
         rows = [run_lines.listed(one, width, chosen=one is run) for one in runs[first : first + _LISTED]]
         if len(runs) > _LISTED:
             rows.append(line(f"{at + 1} of {len(runs)} runs", "dim"))
