@@ -91,7 +91,7 @@ def _boot_text(found: BootHistory) -> list[str]:
     lines = [
         head,
         f"  {how if how != RUNS else RUNNING}",
-        f"  {units.count(total.requests)} requests · TTFT {units.seconds(total.ttft_s)} · TPOT "
+        f"  requests ended {units.count(total.requests)} · TTFT {units.seconds(total.ttft_s)} · TPOT "
         f"{units.seconds(total.tpot_s)} · gap {units.seconds(total.itl_s)} · best minute's "
         f"mean {units.per_second(total.generation_tokens_per_s)}",
         f"  prefix hit rate {units.percent(total.prefix_hit_rate)} · cached {units.count(total.cached_tokens)} · "

@@ -54,7 +54,7 @@ def _boot(found: BootHistory, width: int) -> Iterator[Line]:
     if not found.rows:
         return
     yield from wrapped(
-        f"{units.count(total.requests)} requests · {units.count(total.generation_tokens)} tokens generated · "
+        f"requests ended {units.count(total.requests)} · tokens generated {units.count(total.generation_tokens)} · "
         f"prompt tokens {units.count(total.cached_tokens)} cached, {units.count(total.computed_tokens)} computed · "
         f"preempted {units.count(total.preemptions)} · KV seen up to {units.percent(total.kv_used_max)} · "
         f"vLLM {boot.version or units.NA}",

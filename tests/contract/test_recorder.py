@@ -58,7 +58,7 @@ def test_what_a_server_did_is_in_the_history_and_the_canary_is_not(demo: Console
     told = demo("history")
     text = told.out
     assert "A/B runs are not in it" in told.err
-    assert "3 requests" in text
+    assert "requests ended 3" in text
     assert "SIMULATED" in text
     assert "fix:" in demo("history", "--since", "soon", code=2).err
 
