@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 from console.endpoint import Endpoint, EndpointError
 from console.paths import Paths
 from console.presets import Preset
+from console.server.baseline import keep_baseline
 from console.server.fingerprint import fingerprint
 from console.server.life import Server
 from console.server.locks import held
 from console.server.models import listed_models
 from console.server.process import Identity, alive, read_stat, uptime_s
-from console.server.ready import Canary, canary_lock, keep_baseline, read_canary, write_canary
+from console.server.ready import Canary, canary_lock, read_canary, write_canary
 from console.server.room import is_full
 from console.server.starts import Start, cache_kind, durations, keep_start, offsets
 from console.server.state import ServerRecord, now_utc

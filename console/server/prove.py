@@ -12,11 +12,11 @@ from console.endpoint import TOKENIZE, Endpoint, EndpointError
 from console.errors import ConsoleError
 from console.gpu.sample import GpuReport
 from console.presets import Preset
+from console.server.baseline import keep_baseline, requests_ended
 from console.server.cards import OpenCards
 from console.server.fingerprint import fingerprint
 from console.server.life import Server
 from console.server.proof import CardPeak, Proof, write_proof
-from console.server.ready import keep_baseline, requests_ended
 from console.server.run_lock import refuse_probe
 from console.server.state import now_utc
 from console.server.status import ServerStatus, State

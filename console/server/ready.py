@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from console.endpoint import Endpoint, EndpointError
-from console.metrics import vllm
-from console.metrics.exposition import MetricsError, parse
 from console.paths import Paths
 from console.server import shapes
 from console.server.locks import is_held
 from console.server.process import Identity
-from console.server.state import SCHEMA, identity_from, read_json, write_json, write_text
+from console.server.state import SCHEMA, identity_from, read_json, write_json
 
-_COUNTED_S, _LOOK_EVERY_S = 2.0, 0.05
 HEALTH_DEADLINE_S = 0.2
 """`status` has to be quick; one slow answer is a note, not a state."""
 
@@ -108,37 +103,3 @@ def health(endpoint: Endpoint) -> int | None:
         return endpoint.get("/health", deadline=HEALTH_DEADLINE_S).status
     except EndpointError:
         return None
-
-
-def keep_baseline(paths: Paths, endpoint: Endpoint, ended: int = 1) -> None:
-    """Keep the page from which lifetime figures count; without it they start at zero, our own requests included.
-
-    Args:
-        paths: where.
-        endpoint: of the server.
-        ended: requests that ended by now, ours last: its answer is out a moment before it is counted.
-    """
-    with suppress(EndpointError, OSError):
-        end = time.monotonic() + _COUNTED_S
-        while (page := endpoint.get("/metrics")).status == 200:
-            counted = _ended(page.text)
-            if counted is None or counted >= ended or time.monotonic() > end:
-                write_text(paths.baseline, page.text)
-                return
-            time.sleep(_LOOK_EVERY_S)
-
-
-def requests_ended(endpoint: Endpoint) -> int:
-    """How many requests the server counts as ended; 0 where it does not tell."""
-    try:
-        return _ended(endpoint.get("/metrics").text) or 0
-    except EndpointError:
-        return 0
-
-
-def _ended(page: str) -> int | None:
-    try:
-        found = vllm.read(parse(page), at=0.0)
-    except MetricsError:
-        return None
-    return min((n for n in (found.requests_finished, found.ttft_count) if n is not None), default=None)

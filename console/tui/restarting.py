@@ -31,9 +31,12 @@ class _Ways:
 
 async def restart(app: ConsoleApp) -> None:
     """Stop what runs, if it does, and start the same preset again; asks where something would be lost or changed."""
-    name = app.situation.status.preset or "the server"
-    ways = await in_thread(partial(_ways, app.services, app.situation.status.preset))
-    now = app.situation
+    preset = app.situation.status.preset
+    ways = await in_thread(partial(_ways, app.services, preset))
+    now, name = app.situation, preset or "the server"
+    if now.status.preset != preset:
+        await restart(app)
+        return
     again = _job(app, name, partial(app.actions.restart, name))
     if ways is None and not now.alive:
         again()

@@ -129,7 +129,9 @@ async def test_h_shows_what_was_recorded(size: tuple[int, int], recorded: Path) 
     async with House(FakeServer(READY)).app().run_test(size=size) as pilot:
         await settled(pilot)
         await pilot.press("h")
-        text = await shows(pilot, "one-preset SIMULATED", "requests ended 120", "90.0 %", "VRAM peak 14.00 GiB", "▃▄", "▇█")
+        text = await shows(
+            pilot, "one-preset SIMULATED", "requests ended 120", "90.0 %", "VRAM peak 14.00 GiB", "▃▄", "▇█"
+        )
         assert LEFT_OUT in text
         assert {len(row) for row in text.split("\n")} == {size[0]}
 

@@ -9,8 +9,8 @@ import pytest
 from console.endpoint import Endpoint
 from console.metrics.feed import kept_page
 from console.paths import Paths
-from console.server import ready
-from console.server.ready import keep_baseline, requests_ended
+from console.server import baseline
+from console.server.baseline import keep_baseline, requests_ended
 from tests.contract.odd_server import odd_server, reply
 from tests.unit.metrics_pages import page, with_value
 
@@ -50,7 +50,7 @@ def test_the_long_prompt_of_a_proof_is_waited_on_behind_those_before_it(paths: P
 def test_a_server_that_never_counts_it_costs_a_moment_and_no_more(
     paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ready, "_COUNTED_S", 0.1)
+    monkeypatch.setattr(baseline, "_COUNTED_S", 0.1)
     with odd_server() as server:
         server.pages = [_page(0)]
         keep_baseline(paths, Endpoint(server.url))

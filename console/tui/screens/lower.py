@@ -166,12 +166,11 @@ class Lower(Container):
 
     def other_half(self) -> None:
         """What is hidden where not all fits."""
-        if self._roomy and self.hidden:
+        if not self._roomy:
+            self._show_half(run=not self.has_class("-run"))
+        elif self.hidden:
             self.toggle_class("-graphs")
             self.call_after_refresh(self.draw)
-        if self._roomy:
-            return
-        self._show_half(run=not self.has_class("-run"))
 
     # --- drawing
 
