@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -45,6 +46,13 @@ class Series:
         self._begun = begun
         if value is not None:
             self._known.append(value)
+
+    def put_before(self, samples: Sequence[tuple[float, float | None]]) -> None:
+        """Older samples, oldest first, as far as there is room; what is not older than the first one is left out."""
+        first = self._samples[0][0] if self._samples else math.inf
+        room = (self._samples.maxlen or 0) - len(self._samples)
+        older = [sample for sample in samples if sample[0] < first]
+        self._samples.extendleft(reversed(older[max(0, len(older) - room) :]))
 
     def _thin(self, until: float) -> None:
         """Close the minute under way, and those up to `until` in which nothing was looked at."""

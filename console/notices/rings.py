@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from console.gpu.sample import GpuSample
 from console.metrics.reading import Reading
 from console.notices.model import Look
 from console.series import Series
+
+if TYPE_CHECKING:
+    from console.notices.past import Past
 
 
 class Rings:
@@ -27,8 +31,10 @@ class Rings:
     def __iter__(self) -> Iterator[str]:
         return iter(self._rings)
 
-    def see(self, look: Look) -> None:
-        """Take a look into every ring."""
+    def see(self, look: Look, past: Past | None = None) -> None:
+        """Take a look into every ring; what was recorded before this console came goes in front of it."""
+        for name, samples in (past or {}).items():
+            self[name].put_before(samples)
         seen = dict(_server(look.reading or Reading()))
         for card in look.cards.cards if look.cards else ():
             seen |= dict(_card(card))

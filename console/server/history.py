@@ -210,7 +210,7 @@ def totals(rows: Sequence[Minute]) -> Totals:
         generation_tokens=_sum(row.generation_tokens for row in rows),
         prefix_hit_rate=ratio(hits, queries),
         acceptance_rate=ratio(_sum(row.accepted_tokens for row in rows), _sum(row.draft_tokens for row in rows)),
-        generation_tokens_per_s=_most(ratio(row.generation_tokens, row.seconds) for row in rows if _long(row)),
+        generation_tokens_per_s=_most(row.generation_tokens_per_s for row in rows if _long(row)),
         preemptions=_sum(row.preemptions for row in rows),
         kv_used_max=_most(row.kv_used_max for row in rows),
     )

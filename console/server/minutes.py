@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from console.files import refuse_odd
+from console.metrics.window import ratio
 
 VERSION = 1
+MINUTE_S = 60
 KEPT_MINUTES = 100_000
 """Of running servers, about ten weeks; with two cards some 30 MB."""
 _BUSY_S = 2.0
@@ -63,6 +65,38 @@ class Minute:
     preemptions: int | None = None
     kv_used_max: float | None = None
     running_max: int | None = None
+
+    @property
+    def ttft_mean_s(self) -> float | None:
+        """Time to first token, mean of the minute; as the next ones `None` where nothing was counted."""
+        return ratio(self.ttft_s, self.ttft_n)
+
+    @property
+    def itl_mean_s(self) -> float | None:
+        """Inter-token latency."""
+        return ratio(self.itl_s, self.itl_n)
+
+    @property
+    def tpot_mean_s(self) -> float | None:
+        """Time per output token."""
+        return ratio(self.tpot_s, self.tpot_n)
+
+    @property
+    def hit_rate(self) -> float | None:
+        """Part of the prompt tokens that came from the prefix cache, 0..1."""
+        if self.cached_tokens is None or self.computed_tokens is None:
+            return None
+        return ratio(self.cached_tokens, self.cached_tokens + self.computed_tokens)
+
+    @property
+    def acceptance_rate(self) -> float | None:
+        """Part of the draft tokens that were accepted, 0..1."""
+        return ratio(self.accepted_tokens, self.draft_tokens)
+
+    @property
+    def generation_tokens_per_s(self) -> float | None:
+        """Output of all streams."""
+        return ratio(self.generation_tokens, self.seconds)
 
 
 @dataclass(frozen=True, slots=True)

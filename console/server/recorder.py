@@ -27,7 +27,7 @@ from console.metrics.exposition import parse
 from console.metrics.span import Span, of_several_tokens, restarted
 from console.metrics.vllm import Counters
 from console.metrics.window import prompt_split
-from console.server.minutes import Boot, CardMinute, Minute, Store, history_path
+from console.server.minutes import MINUTE_S, Boot, CardMinute, Minute, Store, history_path
 from console.server.models import by_stand_in
 from console.server.plain_endpoint import PlainEndpoint
 from console.server.sockets import url_of
@@ -35,7 +35,6 @@ from console.server.state import SCHEMA, ServerRecord, read_json, read_server, r
 
 LOOK_EVERY_S = 15.0
 START_EVERY_S = 2.0
-MINUTE_S = 60
 _FORGET_EVERY = 240
 """Minutes between two looks at the bound."""
 _PROOF_S = 120.0

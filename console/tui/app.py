@@ -265,7 +265,7 @@ class ConsoleApp(InOrder):
 
     @on(NoticesSeen)
     def _learn_notices(self, event: NoticesSeen) -> None:
-        self.rings.see(event.look)
+        self.rings.see(event.look, event.past)
         self.dashboard.tell_rings(self.rings.__getitem__)
         if self.front in (self.dashboard, None):
             return

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from console import units
-from console.metrics.window import ratio
 from console.tui.sparks import spark
 from console.tui.stories import wrapped
 from console.tui.widgets.lines import Line, line
@@ -78,21 +77,13 @@ def _boot(found: BootHistory, width: int) -> Iterator[Line]:
 def _figures(found: BootHistory) -> Iterator[tuple[str, str, list[float | None]]]:
     """What, over the whole boot, and by the minute."""
     total, rows = found.totals, found.rows
-    yield "TTFT", units.seconds(total.ttft_s), _each(rows, lambda m: ratio(m.ttft_s, m.ttft_n))
-    hits = _each(rows, lambda m: ratio(m.cached_tokens, _both(m)))
-    yield "hit rate", units.percent(total.prefix_hit_rate), hits
-    yield "TPOT", units.seconds(total.tpot_s), _each(rows, lambda m: ratio(m.tpot_s, m.tpot_n))
+    yield "TTFT", units.seconds(total.ttft_s), _each(rows, lambda m: m.ttft_mean_s)
+    yield "hit rate", units.percent(total.prefix_hit_rate), _each(rows, lambda m: m.hit_rate)
+    yield "TPOT", units.seconds(total.tpot_s), _each(rows, lambda m: m.tpot_mean_s)
     best = units.per_second(total.generation_tokens_per_s)
     # The highest mean of a minute: what a moment reached is not kept.
-    yield "best minute", best, _each(rows, lambda m: ratio(m.generation_tokens, m.seconds))
-    accepted = _each(rows, lambda m: ratio(m.accepted_tokens, m.draft_tokens))
-    yield "acceptance", units.percent(total.acceptance_rate), accepted
-
-
-def _both(minute: Minute) -> float | None:
-    if minute.cached_tokens is None or minute.computed_tokens is None:
-        return None
-    return minute.cached_tokens + minute.computed_tokens
+    yield "best minute", best, _each(rows, lambda m: m.generation_tokens_per_s)
+    yield "acceptance", units.percent(total.acceptance_rate), _each(rows, lambda m: m.acceptance_rate)
 
 
 def _each(rows: Sequence[Minute], figure: Callable[[Minute], float | None]) -> list[float | None]:

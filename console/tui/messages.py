@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from console.lab.view import RunView
     from console.metrics.reading import Reading
     from console.notices import Look, Notice
+    from console.notices.past import Past
     from console.presets import Catalog, Preset
     from console.server.status import ServerStatus
 
@@ -73,6 +74,8 @@ class NoticesSeen(Message):
     """What stands, the worst first."""
     begun: tuple[Notice, ...]
     """What has just begun."""
+    past: Past | None = None
+    """What was recorded before this console came; told once."""
 
 
 @dataclass

@@ -27,6 +27,7 @@ from console.tui.messages import (
     ReadingSeen,
     StatusSeen,
 )
+from console.tui.recorded import Recorded
 from console.tui.runs import Runs, size_of
 from console.tui.silences import OLD_S
 from console.tui.way_back import WayBack
@@ -74,6 +75,7 @@ class Sources:
         self._reading: Reading | None = None
         self._idle_told = False
         self._watcher: Watcher | None = None
+        self._recorded = Recorded(services)
         self._errors: tuple[int, str | None] = (0, None)
         self._log_path: str | None = None
         self._log_offset = 0
@@ -182,7 +184,7 @@ class Sources:
             log_error=last,
             measured=not self._elsewhere and run_is_live(self._services.paths) is not None,
         )
-        return NoticesSeen(look, self._watcher.see(look), self._watcher.begun)
+        return NoticesSeen(look, self._watcher.see(look), self._watcher.begun, self._recorded.tell(self._status))
 
     def _cards_of_server(self) -> GpuReport | None:
         """The cards as far as they concern the server."""

@@ -11,11 +11,15 @@ from textual.geometry import Region
 
 from console.notices import Look
 from console.series import Series
+from console.server.minutes import Minute
+from console.tui import recorded
+from console.tui.app import ConsoleApp
 from console.tui.graphs import Picture, ceiling, columns_of, eighths, of_card, picture, step_for
 from console.tui.messages import NoticesSeen
 from console.tui.screens.trends import Trends
 from console.tui.widgets.graph import Graph
 from tests.tui.fakes import BUSY, CARDS, READY, SIZES, FakeServer, House, screen_text, settled, shows, until
+from tests.unit.test_past import kept
 
 
 def series(*samples: tuple[float, float | None]) -> Series:
@@ -146,3 +150,19 @@ async def test_a_card_that_is_not_there_has_no_graphs() -> None:
         await settled(pilot)
         text = await shows(pilot, "card 0 VRAM", "… now")
         assert "card 1 VRAM" not in text
+
+
+async def test_a_console_that_comes_back_draws_what_was_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorded, "_REST_S", 0.0)
+    house = House(FakeServer(READY))
+    services = house.services()
+    begun = int(time.time()) // 60 * 60 - 120
+    kept(services.paths.state, Minute(begun, "abc", 60.0, ttft_n=2, ttft_s=5.0))
+    async with ConsoleApp(services).run_test(size=(120, 40)) as pilot:
+        app = await settled(pilot)
+        await until(pilot, lambda: any(value == 2.5 for _, value in app.rings["ttft_s"]))
+        await shows(pilot, "TTFT to 5.00 s")
+        app.rings["ttft_s"].put_before([(0.0, 1.0)])
+        before = len(app.rings["ttft_s"])
+        await until(pilot, lambda: len(app.rings["ttft_s"]) > before)
+        assert sum(value == 2.5 for _, value in app.rings["ttft_s"]) == 12, "told once"
