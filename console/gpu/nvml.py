@@ -57,6 +57,9 @@ class _Slot:
         return self.bus if self.bus is not None else self.uuid
 
 
+_SENSELESS = "what the driver tells of this card makes no sense"
+
+
 class NvmlSource:
     """Looks at the cards through `nvidia-ml-py`.
 
@@ -192,6 +195,8 @@ class NvmlSource:
                 self._retry_at = now + self._retry_s
             slot.problem = _sentence(error.code, str(error), _WHOLE if error.code in _LIBRARY_CODES else _CARD)
             return self._row(index, slot, slot.problem)
+        except Exception as error:  # noqa: BLE001 - a driver may tell anything: that costs this card's row and no other
+            return self._row(index, slot, f"{_SENSELESS} ({type(error).__name__}: {error})")
         slot.problem = None
         return found
 

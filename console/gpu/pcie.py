@@ -33,7 +33,8 @@ class LinkRates:
 
 def link_bytes_per_s(gen: int | None, width: int | None) -> float:
     """What a link can carry one way; a fast one where the card does not say."""
-    if gen is None or width is None or gen not in _LANE_BYTES_PER_S:
+    # A card that is passed through to a virtual machine may tell a width of 0.
+    if gen not in _LANE_BYTES_PER_S or not width:
         return _WIDEST
     return _LANE_BYTES_PER_S[gen] * width
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from console import units
 from console.server.log import is_background
 from console.server.status import ServerStatus, State
+from console.tui.search import part_of, text_of
 from console.tui.widgets.lines import Line
 
 _PREFIX = re.compile(
@@ -17,6 +18,7 @@ _PREFIX = re.compile(
 )
 _PROCESS = re.compile(r"^(?:\([A-Za-z][\w.:-]* [^()]*\)\s?)+")
 _BAR = re.compile(r"\d+%\|")
+_STAMP = re.compile(r"\d\d:\d\d:\d\d ")
 _KEPT = 8192
 _MOST_ROWS = 6
 """A dump of a prompt or of all arguments is longer, and nobody reads it here."""
@@ -57,18 +59,23 @@ def no_log(path: str | None, status: ServerStatus) -> str:
 
 
 @lru_cache(maxsize=_KEPT)
-def rows(text: str, width: int) -> tuple[Line, ...]:
-    """One folded line over as many rows as it takes, some at most; the same lines are asked for every second."""
-    line = pretty(text)
-    margin = sum(len(part) for part, _ in line[:-1])
-    said, tone = line[-1]
+def rows(line: Line, width: int) -> tuple[Line, ...]:
+    """One line over as many rows as it takes, some at most; the same lines are asked for every second."""
+    said = text_of(line)
+    margin = len(stamp.group()) if (stamp := _STAMP.match(said)) else 0
     room = max(20, width - margin)
-    parts = [said[i : i + room] for i in range(0, len(said), room)] or [""]
-    if len(parts) > _MOST_ROWS:
-        parts = [*parts[: _MOST_ROWS - 1], f"… {len(said):,} characters in all: z cuts lines, then → shows the rest"]
-    return ((*line[:-1], (parts[0], tone)), *(((" " * margin, ""), (part, tone)) for part in parts[1:]))
+    if len(said) <= margin + room:
+        return (line,)
+    starts = range(margin + room, len(said), room)
+    found = [part_of(line, 0, margin + room)]
+    found += [((" " * margin, ""), *part_of(line, start, start + room)) for start in starts]
+    if len(found) > _MOST_ROWS:
+        rest = f"… {len(said) - margin:,} characters in all: z cuts lines, then → shows the rest"
+        found = [*found[: _MOST_ROWS - 1], ((" " * margin, ""), (rest, line[-1][1]))]
+    return tuple(found)
 
 
+@lru_cache(maxsize=_KEPT)
 def pretty(text: str, *, timed: bool = True) -> Line:
     """One folded line: the time where there is room for it, a letter for what is not plain information, the text."""
     found = _PREFIX.match(text)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from console.tui import notice_lines
 from console.tui.help_lines import help_lines
-from console.tui.log_lines import no_log, rows
+from console.tui.log_lines import no_log, pretty, rows
 from console.tui.screens.live import LivePage
 from console.tui.screens.page import HELP, Page
 from console.tui.screens.pager import Pager
@@ -50,10 +50,10 @@ def log(app: ConsoleApp) -> Page:
     def content(width: int) -> Titled:
         lower = app.dashboard.lower
         title = f"log {_end(lower.log_path, width - _ASIDE)}" if lower.log_path else "log"
-        found = [row for text in lower.log_text for row in rows(text, width)]
+        found = [pretty(text) for text in lower.log_text]
         return title, found or [line(no_log(lower.log_path, app.situation.status), "dim")]
 
-    return Pager("log", content, follow=True, simulated=app.simulated)
+    return Pager("log", content, rows=rows, follow=True, simulated=app.simulated)
 
 
 def _end(path: str, room: int) -> str:

@@ -23,30 +23,29 @@ def found_in(line: Line, needle: str) -> bool:
 
 
 def marked(line: Line, needle: str) -> Line:
-    """The line with what was found in it standing out."""
+    """The line with all that was found in it standing out."""
     if not needle or not found_in(line, needle):
         return line
     text = text_of(line)
-    at = (text if needle != needle.lower() else text.lower()).find(needle)
+    text = text if needle != needle.lower() else text.lower()
     spans: list[Span] = []
     begin = 0
-    for part, tone in line:
-        cuts = sorted({min(max(at - begin, 0), len(part)), min(max(at + len(needle) - begin, 0), len(part))})
-        for start, stop in zip([0, *cuts], [*cuts, len(part)], strict=True):
-            if start < stop:
-                inside = at <= begin + start < at + len(needle)
-                spans.append((part[start:stop], "chosen" if inside else tone))
-        begin += len(part)
-    return tuple(spans)
+    while (at := text.find(needle, begin)) >= 0:
+        spans += part_of(line, begin, at)
+        spans += ((part, "chosen") for part, _ in part_of(line, at, at + len(needle)))
+        begin = at + len(needle)
+    return (*spans, *part_of(line, begin))
 
 
-def shifted(line: Line, cells: int) -> Line:
-    """The line from a column on, for lines longer than the screen."""
+def part_of(line: Line, start: int, stop: int | None = None) -> Line:
+    """The line's characters from one on, up to another."""
     spans: list[Span] = []
-    for part, tone in line:
-        if rest := part[cells:]:
-            spans.append((rest, tone))
-        cells = max(0, cells - len(part))
+    begin = 0
+    for text, tone in line:
+        end = None if stop is None else max(0, stop - begin)
+        if kept := text[max(0, start - begin) : end]:
+            spans.append((kept, tone))
+        begin += len(text)
     return tuple(spans)
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from console.gpu.nvml import NvmlSource, _Slot
+from console.gpu.sample import GpuSample
 from tests.contract.nvml.rig import CARD, Start, two_cards
 
 pytestmark = pytest.mark.skipif(
@@ -209,3 +211,28 @@ def test_a_card_that_answers_unknown_to_everything_is_lost(start_nvml: Start) ->
     lost, well = rig.read()["cards"]
     assert "NVML says `Unknown Error`" in lost["problem"]
     assert well["problem"] is None
+
+
+def test_a_card_that_tells_a_link_of_no_lanes_is_a_card_all_the_same(start_nvml: Start) -> None:
+    report = start_nvml(two_cards() | {"1.width.max": 0, "1.width": 0}).read("settled")
+    assert report["problem"] is None
+    assert [card["problem"] for card in report["cards"]] == [None, None]
+    assert sorted(card["pcie_width_max"] for card in report["cards"]) == [0, 8]
+    assert len({card["vram_used_bytes"] for card in report["cards"]}) == 1
+
+
+def test_what_nobody_foresaw_of_one_card_costs_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Odd:
+        def sample(self, index: int, _ours: frozenset[int]) -> GpuSample:
+            if index:
+                raise ZeroDivisionError("float division by zero")
+            return GpuSample(index=index, temp_c=61)
+
+    source = NvmlSource(frozenset)
+    cards: Any = Odd()
+    monkeypatch.setattr(source, "_nvml", object())
+    monkeypatch.setattr(source, "_slots", [_Slot((0, i, 0), "card", f"GPU-{i}", cards) for i in range(2)])
+    well, odd = source.read().cards
+    assert (well.problem, well.temp_c) == (None, 61)
+    assert "makes no sense (ZeroDivisionError: float division by zero)" in (odd.problem or "")
+    assert odd.uuid == "GPU-1"

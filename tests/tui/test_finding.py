@@ -8,7 +8,7 @@ import pytest
 from textual.pilot import Pilot
 
 from console.tui.app import ConsoleApp
-from console.tui.log_lines import rows
+from console.tui.log_lines import pretty, rows
 from console.tui.messages import LogSeen
 from console.tui.search import found_in, marked, next_line, text_of
 from console.tui.widgets.lines import line
@@ -153,10 +153,10 @@ def test_the_next_one_is_looked_for_around_the_end() -> None:
 
 def test_a_long_line_takes_several_rows_and_a_dump_ends() -> None:
     text = "INFO 11-29 12:00:00 [a.py:1] " + "x" * 100
-    found = rows(text, 60)
+    found = rows(pretty(text), 60)
     assert [text_of(row) for row in found] == ["12:00:00 " + "x" * 51, " " * 9 + "x" * 49]
-    assert text_of(rows("y" * 5000, 60)[-1]) == "… 5,000 characters in all: z cuts lines, then → shows the rest"
-    assert len(rows("y" * 5000, 60)) == 6
+    assert text_of(rows(pretty("y" * 5000), 60)[-1]) == "… 5,000 characters in all: z cuts lines, then → shows the rest"
+    assert len(rows(pretty("y" * 5000), 60)) == 6
 
 
 async def test_an_exclamation_mark_where_nothing_is_bad_says_so() -> None:
@@ -200,3 +200,23 @@ async def test_the_rest_of_a_long_line_is_seen_by_the_keys_that_stand_beside_it(
         await shows(pilot, "… 4,007 characters in all: z cuts lines, then → shows the rest", "z cut lines")
         await pilot.press("z", *["right"] * 200)
         await shows(pilot, "the end", "z wrap lines")
+
+
+async def test_what_stands_over_the_end_of_a_row_is_found_and_counted_once_a_line() -> None:
+    long = "INFO 11-29 12:00:02 [a.py:1] " + "x" * 66 + " is free of all that " + "x is free " * 9
+    async with House(FakeServer(READY)).app().run_test(size=(80, 24)) as pilot:
+        app = await log_page(pilot)
+        app.dashboard.post_message(LogSeen("/x.log", (*LOG, long)))
+        await pilot.press("/", *"is free", "enter")
+        await shows(pilot, "1 with 'is free'", "▸12:00:02 xxx")
+        marked_rows = [row for row in app.screen._panel._body if any(tone == "chosen" for _, tone in row)]  # type: ignore[attr-defined]
+        assert [tone for _, tone in marked_rows[0]][-1] == "chosen", "over the seam of two rows"
+        assert sum(tone == "chosen" for row in marked_rows for _, tone in row) >= 11
+        await pilot.press("&")
+        text = await shows(pilot, "1 with 'is free'", "12:00:02 xxx")
+        assert "line 119" not in text
+        assert text.count("x is free") >= 8
+        await pilot.press("z")
+        await shows(pilot, "1 with 'is free'")
+        await pilot.press("&", "escape", "end", "!")
+        await shows(pilot, "E Out of Memory", "error 1 of 1")

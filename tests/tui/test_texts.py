@@ -151,7 +151,7 @@ def test_an_open_measure_says_what_it_is_just_short_of() -> None:
     run = replace(run, metrics={"agent.ttft_cold_s": replace(metric, compare=(open_one,))})
     assert any(line.endswith("? about 3 more rounds") for line in texts(run, 118))
     assert any(line.endswith("? open") for line in texts(run, 78))
-    assert any(line.endswith("? open") for line in texts(replace(run, state="running", verdict=None), 118))
+    assert any(line.endswith("… later") for line in texts(replace(run, state="running", verdict=None), 118))
 
 
 def test_a_ladder_marks_what_is_passed_under_way_and_to_come() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -15,7 +16,7 @@ from console import units
 from console.tui.commands import Bindings
 from console.tui.keycaps import cap
 from console.tui.screens.page import Page
-from console.tui.search import errors, found_in, marked, next_line, shifted
+from console.tui.search import errors, found_in, marked, next_line, part_of
 from console.tui.widgets.footer import Key, KeyLine
 from console.tui.widgets.lines import Line
 from console.tui.widgets.panel import Panel
@@ -34,8 +35,14 @@ _FRAME = 8
 _FAR = 1_000_000
 _ASIDE = 20
 """Cells that a key moves long lines sideways."""
+Rows = Callable[[Line, int], Sequence[Line]]
 Content = Callable[[int], tuple[str, Sequence[Line]]]
 """Width in cells → title and lines."""
+
+
+def _one(line: Line, _width: int) -> Sequence[Line]:
+    """A line that was cut to the width already."""
+    return (line,)
 
 
 class Pager(Page):
@@ -44,6 +51,7 @@ class Pager(Page):
     Args:
         page: the command that opens it, whose key closes it again.
         content: asked whenever something changed.
+        rows: a line and the width in cells → its rows, where lines are longer than the screen; they are found whole.
         follow: begin at the end.
         simulated: the figures are the stand-in engine's.
     """
@@ -78,7 +86,9 @@ class Pager(Page):
     )
     """What may stand in the footer."""
 
-    def __init__(self, page: str, content: Content, *, follow: bool = False, simulated: bool) -> None:
+    def __init__(
+        self, page: str, content: Content, *, rows: Rows = _one, follow: bool = False, simulated: bool
+    ) -> None:
         super().__init__(page)
         self._panel = Panel("", id="page")
         self._find = Input(id="find", placeholder=_ASKED, compact=True)
@@ -86,6 +96,7 @@ class Pager(Page):
         self._find.display = False
         self._keys = KeyLine(id="keys")
         self._content = content
+        self._rows_of = rows
         self._follows = follow
         self._top: int | None = None if follow else 0
         self._before = self._top
@@ -100,6 +111,10 @@ class Pager(Page):
         """Cells by which lines that are not wrapped are moved aside."""
         self._simulated = simulated
         self._lines: Sequence[Line] = ()
+        self._rows: Sequence[Line] = ()
+        """What stands there of them, longer lines over several rows."""
+        self._first: Sequence[int] = ()
+        """Of each line its first row."""
 
     def compose(self) -> ComposeResult:
         yield self._panel
@@ -131,14 +146,13 @@ class Pager(Page):
         """Something may have changed."""
         panel, needle = self._panel, self._needle
         title, lines = self._content(panel.body_width if self._wraps else _FAR)
-        if self._left:
-            lines = [shifted(line, self._left) for line in lines]
         self._lines = [line for line in lines if found_in(line, needle)] if needle and self._only else lines
+        self._lay_out(panel.body_width)
         self._keep_mark()
         top = self._last if self._top is None else min(self._top, self._last)
-        shown = self._lines[top : top + panel.body_height]
+        shown = self._rows[top : top + panel.body_height]
         end = "end" if self._last or self._follows else "all"
-        where = end if top == self._last else f"{top + len(shown)} of {len(self._lines)}"
+        where = end if top == self._last else f"{top + len(shown)} of {len(self._rows)}"
         if self._left:
             where = f"from column {self._left + 1} · {where}"
         count = sum(found_in(line, needle) for line in lines) if needle else 0
@@ -147,12 +161,22 @@ class Pager(Page):
         aside = " · ".join(word for word in (*words, "SIMULATED" if self._simulated else "") if word)
         # What stands at the right says that figures are simulated: it is the title that gives way.
         title = units.clip(title, max(8, panel.size.width - len(aside) - _FRAME))
-        panel.tell(title, [marked(line, needle) for line in shown], aside, mark=self._at - top)
+        panel.tell(title, shown, aside, mark=self._first[self._at] - top if self._at >= 0 else -1)
+
+    def _lay_out(self, width: int) -> None:
+        """Lines to rows, with what was looked for standing out, also where a row ends within it."""
+        rows: list[Line] = []
+        first: list[int] = []
+        for whole in self._lines:
+            line = marked(whole, self._needle)
+            first.append(len(rows))
+            rows += self._rows_of(line, width) if self._wraps else (part_of(line, self._left),)
+        self._rows, self._first = rows, first
 
     @property
     def _last(self) -> int:
-        """The first line of the last screenful."""
-        return max(0, len(self._lines) - self._panel.body_height)
+        """The first row of the last screenful."""
+        return max(0, len(self._rows) - self._panel.body_height)
 
     def action_page(self, by: int) -> None:
         """A page less one line."""
@@ -255,14 +279,15 @@ class Pager(Page):
     def _jump(self, wanted: Sequence[bool], by: int) -> None:
         """Bring the nearest such line into view, and remember it for the next jump."""
         top = self._last if self._top is None else self._top
-        start = self._at if self._at >= 0 else top - 1
+        start = self._at if self._at >= 0 else bisect_left(self._first, top) - 1
         at = next_line(self._lines, wanted, start, by)
         if at is None:
             self.tell()
             return
         self._at, self._led_to = at, self._lines[at]
-        visible = top <= at < top + self._panel.body_height
-        self._go(top if visible else at - self._panel.body_height // 3)
+        row = self._first[at]
+        visible = top <= row < top + self._panel.body_height
+        self._go(top if visible else row - self._panel.body_height // 3)
 
     def _keep_mark(self) -> None:
         """The line that was led to, where it is now: a log that grows drops its first lines."""
