@@ -103,7 +103,7 @@ def _plan(house: House, args: argparse.Namespace, recorded: tuple[Job, ...]) -> 
     from console.lab.plan import make_plan
 
     preset = house.preset(args.preset)
-    return make_plan(
+    plan = make_plan(
         args.what,
         preset,
         rounds=args.rounds,
@@ -120,6 +120,18 @@ def _plan(house: House, args: argparse.Namespace, recorded: tuple[Job, ...]) -> 
         time_budget_s=args.time_budget,
         early=not args.all_rounds,
     )
+    return _beside_what_runs(house, plan)
+
+
+def _beside_what_runs(house: House, plan: Plan) -> Plan:
+    """The plan with what the running server has otherwise than the file that is measured."""
+    from console.lab.difference import changes_of_file
+
+    changes = changes_of_file(house.server.running_preset(), plan.base)
+    if not changes:
+        return plan
+    note = f"the file of {plan.base.name} is measured, and its server was started otherwise: {'; '.join(changes)}"
+    return replace(plan, notes=(note, *plan.notes))
 
 
 def _words(text: str | None) -> list[str]:
@@ -180,10 +192,11 @@ def plan_one_key_run(house: House, kind: str, preset: Preset, rounds: int | None
     from console.lab.plan import make_plan
 
     if not house.demo:
-        return make_plan(kind, preset, rounds=rounds, known=known(house, preset))
+        return _beside_what_runs(house, make_plan(kind, preset, rounds=rounds, known=known(house, preset)))
     second = "interference" if kind == "chunk" else "decode"
     workloads = ("agent", second)
-    return make_plan(kind, preset, size="small", rounds=rounds or 2, workloads=workloads, known=known(house, preset))
+    plan = make_plan(kind, preset, size="small", rounds=rounds or 2, workloads=workloads, known=known(house, preset))
+    return _beside_what_runs(house, plan)
 
 
 def plan_lines(plan: Plan) -> list[str]:

@@ -94,7 +94,9 @@ def build() -> tuple[_Parser, Mapping[str, argparse.ArgumentParser]]:
     _server(add)
     add_lab(add)
     shell = add("completion", "completion", "completion", "a completion script for bash, zsh or fish")
-    shell.add_argument("shell", choices=("bash", "zsh", "fish", "presets"), help="presets: the names of all of them")
+    shell.add_argument(
+        "shell", choices=("bash", "zsh", "fish", "presets", "runs"), help="presets, runs: the names of all of them"
+    )
     verbs.add_parser("sim", help="the stand-in engine, with vllm serve's argv", add_help=False)
     return parser, verbs.choices
 

@@ -45,7 +45,13 @@ def draft(paths: Paths, run_id: str, arm: str) -> Draft:
     Raises:
         NothingError: no such run.
         UsageError: no such arm, or an arm that is the preset as it is.
+        ConsoleError: the run cannot be read.
     """
+    with readable(find_run(paths, run_id)):
+        return _draft(paths, run_id, arm)
+
+
+def _draft(paths: Paths, run_id: str, arm: str) -> Draft:
     results = _results_with(paths, run_id, arm)
     plan = results.plan
     changes = plan.shown({**plan.changes, **plan.arm(arm).overrides})
@@ -110,7 +116,13 @@ def caution(paths: Paths, run_id: str, arm: str) -> str | None:
     Raises:
         NothingError: no such run.
         UsageError: no such arm.
+        ConsoleError: the run cannot be read.
     """
+    with readable(find_run(paths, run_id)):
+        return _caution(paths, run_id, arm)
+
+
+def _caution(paths: Paths, run_id: str, arm: str) -> str | None:
     results = _results_with(paths, run_id, arm)
     if not results.plan.changes and not results.plan.arm(arm).overrides:
         return None
@@ -153,8 +165,7 @@ def _word(results: Results, arm: str) -> str:
 
 def _results_with(paths: Paths, run_id: str, arm: str) -> Results:
     run_dir = find_run(paths, run_id)
-    with readable(run_dir):
-        results = read_results(run_dir)
+    results = read_results(run_dir)
     if results is None:
         raise ConsoleError(f"the run {run_dir.name} cannot be read", "its plan is lost", "`qwen-console ab list`")
     names = [found.name for found in results.plan.arms]

@@ -75,21 +75,28 @@ def pool(own: Spread, past: Spread) -> Basis:
     return Basis(add_spreads((own, past)), past, own)
 
 
-def pair_logs(ours: Values, theirs: Values) -> list[float]:
-    """Logarithms of the ratios of requests that both arms answered."""
-    logs = []
-    for key in sorted(ours.keys() & theirs.keys()):
-        a, b = ours[key], theirs[key]
-        if a > 0 and b > 0:
-            logs.append(math.log(a / b))
-        elif a == b == 0:
-            logs.append(0.0)
-    return logs
+def pair_logs(ours: Values, theirs: Values) -> list[float] | None:
+    """Logarithms of the ratios of requests that both arms answered; `None` where one arm has nothing but zeros.
+
+    A zero beside another value has no ratio, and is one of the values all the same (a turn that the cache did not
+    serve): then the sums over the requests are set against each other.
+    """
+    keys = sorted(ours.keys() & theirs.keys())
+    pairs = [(ours[key], theirs[key]) for key in keys if ours[key] or theirs[key]]
+    if all(a > 0 and b > 0 for a, b in pairs):
+        return [math.log(a / b) for a, b in pairs] + [0.0] * (len(keys) - len(pairs))
+    a, b = (sum(side) for side in zip(*pairs, strict=True))
+    return [math.log(a / b)] if a > 0 and b > 0 else None
 
 
 def round_logs(ours: Rounds, theirs: Rounds) -> dict[int, float]:
-    """Round → median over its requests of the logarithm of the paired ratio."""
+    """Round → median over its requests of the logarithm of the paired ratio.
+
+    Empty where one arm has nothing but zeros in any round: the other rounds alone would tell of no difference.
+    """
     found = {n: pair_logs(ours[n], theirs[n]) for n in sorted(ours.keys() & theirs.keys())}
+    if any(logs is None for logs in found.values()):
+        return {}
     return {n: median(logs) for n, logs in found.items() if logs}
 
 
@@ -116,13 +123,18 @@ def _levels(arms: Sequence[Rounds]) -> dict[tuple[int, int], float]:
     for number in sorted({n for rounds in arms for n in rounds}):
         there = [(i, rounds[number]) for i, rounds in enumerate(arms) if rounds.get(number)]
         keys = set.intersection(*(set(values) for _, values in there))
-        whole = [key for key in sorted(keys) if all(values[key] > 0 for _, values in there)]
-        if not whole and keys and all(values[key] == 0 for _, values in there for key in keys):
+        known = [key for key in sorted(keys) if any(values[key] for _, values in there)]
+        if keys and not known:
             cells |= {(i, number): 0.0 for i, _ in there}
-        if not whole:
+        boots = [(i, [values[key] for key in known]) for i, values in there]
+        if any(value <= 0 for _, values in boots for value in values):
+            # As `pair_logs` has it: zeros beside other values count in the sums.
+            boots = [(i, [sum(values)]) for i, values in boots]
+        if not known or any(value <= 0 for _, values in boots for value in values):
             continue
-        middle = {key: fmean(math.log(values[key]) for _, values in there) for key in whole}
-        cells |= {(i, number): median(math.log(values[key]) - middle[key] for key in whole) for i, values in there}
+        middle = [fmean(math.log(value) for value in same) for same in zip(*(v for _, v in boots), strict=True)]
+        levels = ((i, [math.log(value) - m for value, m in zip(v, middle, strict=True)]) for i, v in boots)
+        cells |= {(i, number): median(level) for i, level in levels}
     return cells
 
 

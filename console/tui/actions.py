@@ -147,15 +147,6 @@ class Actions:
         """Start what was ready before."""
         return self.switch(preset)
 
-    def restart(self, name: str) -> str | None:
-        """Stop what runs, if it still does, and start the same preset again, as it is written now."""
-        found = self._services.catalog().presets.get(name) or self._services.server.preset()
-        if found is None:
-            raise NothingError(
-                f"{name} cannot be started again", "no preset of that name is left", "select another one"
-            )
-        return self.switch(found)
-
     def run(self, plan: Plan) -> str | None:
         """Begin the A/B run that was shown; it goes on by itself."""
         self._say(f"starting the {plan.kind} run")

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from console.errors import NothingError
 from console.tui.asking import if_still_so
 from console.tui.pollers import in_thread
-from console.tui.screens.modal import Question
+from console.tui.screens.modal import Question, Trouble
 
 if TYPE_CHECKING:
     from console.presets import Preset
@@ -18,15 +19,17 @@ if TYPE_CHECKING:
 
 _NAMED = 4
 """Changes that are told; `d` tells all of them."""
+_NO_PRESET = NothingError("no preset of that name is left", "its file is gone", "select another one")
 
 
 @dataclass(frozen=True, slots=True)
 class _Ways:
-    """Two ways to start again what the preset's file says otherwise by now."""
+    """What there is to start again; it stands as it was asked about, whatever becomes of the file meanwhile."""
 
-    as_it_was: Preset
-    as_written: Preset
-    changes: tuple[str, ...]
+    as_it_was: Preset | None = None
+    as_written: Preset | None = None
+    changes: tuple[str, ...] = ()
+    """What the file says otherwise by now."""
 
 
 async def restart(app: ConsoleApp) -> None:
@@ -37,20 +40,20 @@ async def restart(app: ConsoleApp) -> None:
     if now.status.preset != preset:
         await restart(app)
         return
-    again = _job(app, name, partial(app.actions.restart, name))
-    if ways is None and not now.alive:
-        again()
+    was, written = ways.as_it_was, ways.as_written
+    if ways.changes and was and written:
+        jobs = {"y": _job(app, was), "f": _job(app, written)}
+        answers = [("y", "as it was started"), ("f", "as its file says")]
+    elif again := written or was:
+        jobs, answers = {"y": _job(app, again)}, [("y", "restart")]
+        if not now.alive:
+            jobs["y"]()
+            return
+    else:
+        app.push_screen(Trouble(f"{name} cannot be started again", _NO_PRESET))
         return
     text = [f"{now.interrupts.capitalize()}." if now.alive else "No server runs now: nothing is stopped."]
-    if ways is None:
-        jobs, answers = {"y": again}, [("y", "restart")]
-    else:
-        jobs = {
-            "y": _job(app, name, partial(app.actions.switch, ways.as_it_was)),
-            "f": _job(app, name, partial(app.actions.switch, ways.as_written)),
-        }
-        answers = [("y", "as it was started"), ("f", "as its file says")]
-        text += _told(ways.changes)
+    text += _told(ways.changes)
     yes = {key: if_still_so(app, "restart", job) for key, job in jobs.items()}
 
     def answered(key: str | None) -> None:
@@ -60,22 +63,25 @@ async def restart(app: ConsoleApp) -> None:
     app.push_screen(Question(f"Restart {name}?", text, answers), answered)
 
 
-def _job(app: ConsoleApp, name: str, do: Callable[[], str | None]) -> Callable[[], None]:
-    return partial(app.act, f"restarting {name}", do, raising="server", coming=name)
+def _job(app: ConsoleApp, preset: Preset) -> Callable[[], None]:
+    job = partial(app.actions.switch, preset)
+    return partial(app.act, f"restarting {preset.name}", job, raising="server", coming=preset.name)
 
 
 def _told(changes: tuple[str, ...]) -> list[str]:
+    if not changes:
+        return []
     more = len(changes) - _NAMED
     rest = [f"and {more} more"] if more > 0 else []
     return ["Its file says otherwise by now than what was started:", *changes[:_NAMED], *rest]
 
 
-def _ways(services: Services, name: str | None) -> _Ways | None:
+def _ways(services: Services, name: str | None) -> _Ways:
     from console.lab.difference import changes_of_file
     from console.presets.catalog import refilled
     from console.server.worked import at_hand
 
     server, catalog = services.server, services.catalog()
     ran, file = at_hand(server.paths, server.preset()), catalog.presets.get(name or "")
-    changes = tuple(changes_of_file(ran, file))
-    return _Ways(refilled(ran, catalog.presets), file, changes) if ran and file and changes else None
+    ran = refilled(ran, catalog.presets) if ran is not None and name in (None, ran.name) else None
+    return _Ways(ran, file, tuple(changes_of_file(ran, file)))

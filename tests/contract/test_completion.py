@@ -44,6 +44,26 @@ def test_bash_offers_verbs_options_and_presets(console: Console, tmp_path: Path)
     assert completed(console, tmp_path, "completion", "f") == {"fish"}
 
 
+def test_bash_offers_runs_values_and_what_the_folder_holds_that_was_named(console: Console, tmp_path: Path) -> None:
+    ids = {"20260101-000000-mtp", "20260102-000000-aa"}
+    for state, found in (("qwen-console", ids), ("qwen-console-demo", {"20260103-000000-aa"})):
+        for name in found:
+            (Path(console.env["XDG_STATE_HOME"]) / state / "runs" / name).mkdir(parents=True)
+    for verb in ("show", "resume", "adopt", "compare", "stop"):
+        assert completed(console, tmp_path, "ab", verb, "2026") == ids
+    assert completed(console, tmp_path, "--demo", "ab", "show", "2026") == {"20260103-000000-aa"}
+    assert completed(console, tmp_path, "ab", "show", "--j") == {"--json"}
+    assert completed(console, tmp_path, "ab", "--size", "") == {"small", "normal", "full"}
+    assert completed(console, tmp_path, "ab", "--workloads", "d") == {"decode"}
+    assert completed(console, tmp_path, "ab", "mtp", "--size", "small", "--ro") == {"--rounds"}
+    folder = tmp_path / "presets"
+    folder.mkdir()
+    (folder / "my-own.yaml").write_text("model: m\n")
+    assert completed(console, tmp_path, "--presets", str(folder), "up", "my") == {"my-own"}
+    # A folder that is called like a verb is none.
+    assert completed(console, tmp_path, "--presets", "presets", "status", "--w") == {"--window"}
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_every_verb_and_option_is_in_every_script(console: Console, shell: str) -> None:
     script = console("completion", shell).out

@@ -142,6 +142,8 @@ def test_a_restart_says_what_the_file_says_otherwise_and_takes_it_by_name(house:
     kept = house.console("restart")
     assert change in kept.err
     assert "`qwen-console restart good` starts it as the file says" in kept.err
+    plan = house.console("ab", "aa", "--dry-run").out
+    assert f"the file of good is measured, and its server was started otherwise: {change}" in plan
     assert change in house.console("restart").err
     assert change not in house.console("restart", "good").err
     assert "otherwise" not in house.console("restart").err

@@ -6,8 +6,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import pytest
-
 from console.errors import ConsoleError
 from console.server.status import ServerStatus, State
 from console.tui.messages import ReadingSeen, StatusSeen
@@ -253,44 +251,6 @@ async def test_x_with_nothing_running_says_so() -> None:
         await settled(pilot)
         await pilot.press("x")
         await shows(pilot, "nothing runs")
-
-
-async def test_r_restarts_after_asking() -> None:
-    house = House(FakeServer(READY))
-    async with house.app().run_test() as pilot:
-        await settled(pilot)
-        await pilot.press("r")
-        await shows(pilot, f"Restart {FIRST}?")
-        await pilot.press("y")
-        await until(pilot, lambda: house.server.calls == ["stop", f"start {FIRST}", "follow"])
-
-
-@pytest.mark.parametrize("now", [READY, FAILED])
-@pytest.mark.parametrize(("key", "seqs"), [("y", 7), ("f", None)])
-async def test_r_says_what_the_file_changes_and_asks_which_of_both(
-    now: ServerStatus, key: str, seqs: int | None
-) -> None:
-    house = House(FakeServer(now, ran=replace(PRESETS[0], args={"max-num-seqs": 7})))
-    async with house.app().run_test() as pilot:
-        await settled(pilot)
-        await pilot.press("r")
-        stops = "in flight are cut off" if now is READY else "No server runs now: nothing is stopped."
-        await shows(
-            pilot, f"Restart {FIRST}?", stops, "max-num-seqs: 7 → not set", "y as it was started", "f as its file"
-        )
-        await pilot.press(key)
-        started = [f"start {FIRST}", "follow"]
-        await until(pilot, lambda: house.server.calls == (["stop", *started] if now is READY else started))
-        assert house.server.ran is not None
-        assert house.server.ran.args.get("max-num-seqs") == seqs
-
-
-async def test_r_after_a_failure_starts_at_once() -> None:
-    house = House(FakeServer(FAILED))
-    async with house.app().run_test() as pilot:
-        await settled(pilot)
-        await pilot.press("r")
-        await until(pilot, lambda: house.server.calls == [f"start {FIRST}", "follow"])
 
 
 async def test_a_start_found_under_way_is_followed() -> None:

@@ -268,3 +268,12 @@ async def test_the_cursor_goes_along_with_servers_and_not_with_the_arms_of_a_run
         await until(pilot, lambda: app.situation.run is not None)
         await sees(third, second)
         await sees(first, second)
+
+
+async def test_a_console_that_comes_during_a_run_has_its_cursor_on_the_runs_preset() -> None:
+    house = House(FakeServer(replace(READY, preset=PRESETS[2].name)))
+    async with house.app().run_test() as pilot:
+        app = app_of(pilot)
+        app.dashboard.post_message(RunSeen(running(), live=True))
+        await until(pilot, lambda: app.situation.known and app.situation.listed)
+        await until(pilot, lambda: app.situation.selected == PRESETS[2].name)

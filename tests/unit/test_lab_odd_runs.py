@@ -48,6 +48,19 @@ def test_lines_of_another_shape_spoil_their_own_run_only(lines: str, capsys: pyt
         said = capsys.readouterr()
         assert code == (1 if view.problem == UNREADABLE else 0)
         assert code == 0 or "cannot be shown" in said.err
+    code = main(["ab", "adopt", made.folder.name, "on", "--yes"])
+    assert code in (0, 1, 2)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_plan_of_one_arm_is_adopted_with_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    made = whole_run()
+    plan = json.loads((made.folder / "plan.json").read_text())
+    plan["arms"], plan["order"] = plan["arms"][:1], [plan["arms"][0]["name"]]
+    (made.folder / "plan.json").write_text(json.dumps(plan))
+    for arm in ("off", "on"):
+        assert main(["ab", "adopt", made.folder.name, arm, "--yes"]) in (1, 2)
+        assert "fix:" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -126,3 +126,29 @@ def test_a_look_needs_more_than_the_last_round_does() -> None:
     # Three boots that happen to lie close together are no ground to end a run on.
     assert word(look, None) == "undecided"
     assert word(rule(5, over=True, early=True), None) == "better"
+
+
+def test_a_zero_beside_another_value_counts_in_the_sums() -> None:
+    """Half of all hits lost is no equality: cached tokens of 3,200 and 0 against 3,200 twice."""
+    whole: Rounds = {n: {"t1": 3200.0, "t2": 3200.0} for n in (1, 2, 3)}
+    half: Rounds = {n: {"t1": 3200.0, "t2": 0.0} for n in (1, 2, 3)}
+    assert list(round_logs(half, whole).values()) == pytest.approx([math.log(0.5)] * 3)
+    found = compare("b", "a", half, whole, lower_is_better=False)
+    assert found.ratio == pytest.approx(0.5)
+    assert found.verdict == "worse"
+    assert fit([whole, half]).ss == pytest.approx(0.0)
+    some: Rounds = {1: {"t1": 0.0, "t2": 0.0, "t3": 5.0}, 2: {"t1": 0.0, "t2": 5.0, "t3": 5.0}}
+    assert list(round_logs(some, some).values()) == [0.0, 0.0]
+
+
+def test_an_arm_of_zeros_in_any_round_has_no_ratio_at_all() -> None:
+    whole: Rounds = {n: {"t1": 3200.0} for n in (1, 2, 3)}
+    mostly: Rounds = {1: {"t1": 3200.0}, 2: {"t1": 0.0}, 3: {"t1": 0.0}}
+    assert round_logs(mostly, whole) == {}
+    found = compare("b", "a", mostly, whole, lower_is_better=False)
+    assert (found.ratio, found.verdict, found.warnings) == (
+        None,
+        "undecided",
+        ("no ratio: zero or unpaired in one arm",),
+    )
+    assert round_logs({1: {"t1": 0.0}}, {1: {"t1": 0.0}}) == {1: 0.0}

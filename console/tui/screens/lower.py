@@ -70,7 +70,7 @@ class Lower(Container):
             self._seen = True
             self.set_class(not reads, "-graphs")
         before, self._status = self._status.preset, status
-        if not self._live:
+        if not self._live or before is None:
             # Arms come and go, and what ran before comes back: none of it is the user's choice.
             self._go_along(before, status.preset)
         self._draw_presets()

@@ -1,0 +1,65 @@
+"""`r`: the same preset again, as it was started or as its file says by now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from console.server.status import ServerStatus
+from tests.tui.fakes import FAILED, PRESETS, READY, FakeServer, House, settled, shows, until
+
+FIRST = PRESETS[0].name
+
+
+async def test_r_restarts_after_asking() -> None:
+    house = House(FakeServer(READY))
+    async with house.app().run_test() as pilot:
+        await settled(pilot)
+        await pilot.press("r")
+        await shows(pilot, f"Restart {FIRST}?")
+        await pilot.press("y")
+        await until(pilot, lambda: house.server.calls == ["stop", f"start {FIRST}", "follow"])
+
+
+@pytest.mark.parametrize("now", [READY, FAILED])
+@pytest.mark.parametrize(("key", "seqs"), [("y", 7), ("f", None)])
+async def test_r_says_what_the_file_changes_and_asks_which_of_both(
+    now: ServerStatus, key: str, seqs: int | None
+) -> None:
+    house = House(FakeServer(now, ran=replace(PRESETS[0], args={"max-num-seqs": 7})))
+    async with house.app().run_test() as pilot:
+        await settled(pilot)
+        await pilot.press("r")
+        stops = "in flight are cut off" if now is READY else "No server runs now: nothing is stopped."
+        await shows(
+            pilot, f"Restart {FIRST}?", stops, "max-num-seqs: 7 → not set", "y as it was started", "f as its file"
+        )
+        await pilot.press(key)
+        started = [f"start {FIRST}", "follow"]
+        await until(pilot, lambda: house.server.calls == (["stop", *started] if now is READY else started))
+        assert house.server.ran is not None
+        assert house.server.ran.args.get("max-num-seqs") == seqs
+
+
+async def test_r_starts_what_was_asked_about_whatever_becomes_of_the_file() -> None:
+    house = House(FakeServer(READY))
+    async with house.app().run_test() as pilot:
+        await settled(pilot)
+        await pilot.press("r")
+        await shows(pilot, f"Restart {FIRST}?")
+        house.presets = (replace(PRESETS[0], args={"max-num-seqs": 9}), *PRESETS[1:])
+        await pilot.press("y")
+        await until(pilot, lambda: house.server.calls == ["stop", f"start {FIRST}", "follow"])
+        assert house.server.ran == PRESETS[0]
+        house.presets, house.server.ran = PRESETS[1:], None
+        await pilot.press("r")
+        await shows(pilot, "cannot be started again", "no preset of that name is left")
+
+
+async def test_r_after_a_failure_starts_at_once() -> None:
+    house = House(FakeServer(FAILED))
+    async with house.app().run_test() as pilot:
+        await settled(pilot)
+        await pilot.press("r")
+        await until(pilot, lambda: house.server.calls == [f"start {FIRST}", "follow"])
