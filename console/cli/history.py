@@ -90,7 +90,7 @@ def _boot_text(found: BootHistory) -> list[str]:
     head = f"{span} · {name} · {units.duration(found.covered_s)} · boot {boot.life[:8]}"
     lines = [
         head,
-        f"  {how if how != RUNS else RUNNING}",
+        f"  {'; '.join(text for text in (how if how != RUNS else RUNNING, found.uncounted) if text)}",
         f"  requests ended {units.count(total.requests)} · TTFT {units.seconds(total.ttft_s)} · TPOT "
         f"{units.seconds(total.tpot_s)} · gap {units.seconds(total.itl_s)} · best minute's "
         f"mean {units.per_second(total.generation_tokens_per_s)}",

@@ -10,7 +10,7 @@ from typing import Any
 from console.endpoint import Endpoint, EndpointError
 from console.gpu.sample import CardPair, GpuProcess, GpuReport, GpuSample
 
-_ABSENT = "The simulated cards appear with the simulated server: start a preset."
+_ABSENT = "The simulated cards come with the simulated server: start a preset, or wait for the one that starts."
 _STRINGS = ("name", "uuid", "pcie_source", "problem", "note")
 _SWITCHES = ("persistence", "display")
 _NUMBERS = tuple(

@@ -107,6 +107,9 @@ def _files(dirs: Sequence[Path]) -> tuple[dict[str, Path], list[str]]:
         for path in sorted(inside, key=lambda found: (found.stem, found.suffix)):
             if path.name.startswith(".") or path.suffix.lower() not in _SUFFIXES:
                 continue
+            if not path.stem.isprintable():
+                notes.append(f"{str(path)!r} is not read: its name cannot be printed")
+                continue
             first = here.setdefault(path.stem, path)
             if first != path:
                 notes.append(f"{path} is not read: {first.name} beside it has the same name")

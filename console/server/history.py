@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from console import units
 from console.files import refuse_odd
 from console.metrics.feed import MIN_WINDOW_S
 from console.metrics.window import ratio
@@ -19,6 +20,7 @@ from console.server.minutes import Boot, CardMinute, Minute
 
 LEFT_OUT = "the starts of A/B runs are not in it: `qwen-console ab list` has them"
 """What a reader would miss."""
+_NOTED_S = 3.0
 _WITHIN = "WHERE at >= ? AND at <= ? ORDER BY"
 _SLACK_S = 60.0
 """By so much a clock may be set back without a word."""
@@ -80,6 +82,12 @@ class BootHistory:
     def covered_s(self) -> float:
         """Seconds that its minutes cover: a minute that was only touched counts for what was seen of it."""
         return sum(row.seconds for row in self.rows)
+
+    @property
+    def uncounted(self) -> str:
+        """What of its end no look saw, in a sentence; empty where that is nothing."""
+        unseen = self.end.at - self.until if self.rows and self.end and self.end.at else 0.0
+        return f"what it did in its last {units.duration(unseen)} is not counted" if unseen >= _NOTED_S else ""
 
     @property
     def until(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -23,6 +24,8 @@ _BATCH_BYTES = 1_000_000
 _LONGEST_LINE = 200_000
 _SECRETS = ("VLLM_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 _HIDDEN = "•••"
+_NAME_BYTES = 180
+"""A file's name has 255 of them, and pieces of a log have a tail behind it."""
 _SHORTEST_SECRET = 4
 """A shorter "secret" would black out half of the log and hide nothing."""
 
@@ -53,6 +56,8 @@ def new_log(paths: Paths, preset: str) -> Path:
     """A fresh file for one server life; the oldest beyond `KEPT` go."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3] + "Z"
     safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in preset)
+    while len(os.fsencode(safe)) > _NAME_BYTES:
+        safe = safe[:-1]
     old = oldest_first(file.name for file in paths.logs.glob("*.log"))
     for file in map(paths.logs.joinpath, old[: max(0, len(old) - KEPT + 1)]):
         for piece in (file, *map(Path, pieces(str(file)))):

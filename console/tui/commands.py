@@ -187,6 +187,10 @@ _PAGES = ("preset", "notices", "trends", "log", "chain", "cards", "history", "de
 """Commands whose page takes the place of another one: from any page one key leads to any other."""
 _ALSO_ON_PAGES = ("write", "copy", "stop")
 _EVERYWHERE = ("palette", "quit", "ask_quit", "redraw", "suspend")
+PAGE_KEYS = frozenset(
+    "escape q up k down j pageup b pagedown space home end slash n N ampersand exclamation_mark z right left".split()
+)
+"""What the pages mean by keys themselves: none of them can be given to a command that works there."""
 KeyMap = Mapping[str, tuple[str, ...]]
 """Command → the keys that the user has given it instead of its own."""
 _SIGNS = {
@@ -208,6 +212,11 @@ def key_named(sign: str) -> str:
     from textual.keys import _character_to_key
 
     return _character_to_key(sign) if len(sign) == 1 else sign
+
+
+def works_on_pages(name: str) -> bool:
+    """Whether the keys of a command count on the pages, too."""
+    return name in (*_PAGES, *_ALSO_ON_PAGES, *_EVERYWHERE)
 
 
 def shown_keys(command: Command, keys: KeyMap) -> str:

@@ -93,7 +93,9 @@ def header(
 def state_text(status: ServerStatus, elapsed_s: float | None) -> str:
     """The state in a few words, the phase and time of a start, the coarse uptime of a server that runs."""
     words = [f"{SYMBOLS[status.state]} {status.state.value}"]
-    if status.state is State.STARTING:
+    if status.restart_in_s is not None:
+        words = [f"{SYMBOLS[status.state]} starts again in {elapsed(status.restart_in_s)}"]
+    elif status.state is State.STARTING:
         words = [f"{SYMBOLS[status.state]} {status.phase.value if status.phase else 'starting'}"]
         words += [elapsed(elapsed_s)] if elapsed_s is not None else []
     elif status.state is State.FAILED and status.diagnosis:

@@ -52,6 +52,8 @@ def _boot(found: BootHistory, width: int) -> Iterator[Line]:
         yield from wrapped(RUNNING if found.end.text == RUNS else found.end.text, width, "")
     if not found.rows:
         return
+    if found.uncounted:
+        yield from wrapped(found.uncounted, width, "dim")
     yield from wrapped(
         f"requests ended {units.count(total.requests)} · tokens generated {units.count(total.generation_tokens)} · "
         f"prompt tokens {units.count(total.cached_tokens)} cached, {units.count(total.computed_tokens)} computed · "

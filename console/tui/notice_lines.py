@@ -51,7 +51,7 @@ def full(notices: Sequence[Notice], status: ServerStatus, width: int) -> list[Li
 
 def _failure(status: ServerStatus, width: int) -> list[Line]:
     """Why there is no server, or why it does not answer."""
-    if status.state not in (State.FAILED, State.STALLED):
+    if status.state not in (State.FAILED, State.STALLED) and status.restart_in_s is None:
         return []
     title = " ".join(word for word in (trouble_title(status), trouble_aside(status)) if word)
     lines = list(labelled("✖", title, width, "bad"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from console.errors import UsageError
 from console.server.status import ServerStatus
 from console.tui.figures import SYMBOLS
 from console.tui.widgets.lines import Line, line
@@ -30,6 +31,12 @@ class Entry:
     def lacking(self) -> str:
         """The variables that it needs and that are not set."""
         return ", ".join(dict.fromkeys(one.variable for one in self.preset.unset)) if self.preset else ""
+
+
+def gone(name: str) -> Entry:
+    """A preset that was there, and is not any more."""
+    error = UsageError("its file is gone", f"there is no preset {name} any more", "put it back, or select another one")
+    return Entry(name, error=error)
 
 
 def entries(catalog: Catalog) -> list[Entry]:

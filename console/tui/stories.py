@@ -123,12 +123,19 @@ def progress_bar(part: float, cells: int) -> Line:
 
 def trouble_title(status: ServerStatus) -> str:
     """That it failed, or that it hangs."""
+    if status.restart_in_s is not None:
+        return f"{status.preset or 'the server'} crashed"
     return f"{status.preset or 'the server'} {'does not answer' if status.state is State.STALLED else 'failed'}"
 
 
 def trouble_aside(status: ServerStatus) -> str:
     """When it failed: the same failure twice looks the same but for that."""
     return f"at {units.local_moment(status.failed_at)}" if status.failed_at else ""
+
+
+def again_aside(status: ServerStatus) -> str:
+    """When a crashed server is started again, and how that is called off."""
+    return f"starts again in {elapsed(status.restart_in_s or 0.0)} · {cap('stop')} calls it off"
 
 
 def diagnosis_story(found: Diagnosis, width: int, height: int, *, back: str | None = None) -> list[Line]:

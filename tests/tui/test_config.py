@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from console.errors import UsageError
+from console.tui.commands import PAGE_KEYS
 from console.tui.config import Config, load
+from console.tui.screens.pager import Pager
 from tests.tui.fakes import House, settled, shows
 
 
@@ -110,6 +112,23 @@ async def test_a_key_that_was_set_works_and_the_old_one_does_not() -> None:
         await shows(pilot, "─ log ")
         await pilot.press("escape", "?")
         await shows(pilot, "L          the server's log")
+
+
+@pytest.mark.parametrize(
+    ("command", "key"), [("log", "z"), ("stop", "!"), ("chain", "&"), ("write", "N"), ("cards", "left")]
+)
+def test_a_key_that_pages_have_is_given_to_no_command_that_works_there(command: str, key: str, tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(f"keys: {{{command}: '{key}'}}\n")
+    with pytest.raises(UsageError, match="moves or finds on the pages"):
+        load(file)
+    file.write_text(f"keys: {{restart: '{key}', notices: n, log: L}}\n")
+    assert load(file).keys["log"] == ("L",)
+
+
+def test_the_keys_of_pages_are_those_that_they_bind() -> None:
+    bound = {key for binding in Pager.BINDINGS for key in binding.key.split(",")}  # type: ignore[union-attr]
+    assert bound | {"escape", "q"} == PAGE_KEYS
 
 
 def test_what_is_no_map_is_not_taken_for_a_preset(tmp_path: Path) -> None:

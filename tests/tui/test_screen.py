@@ -10,9 +10,10 @@ from textual.pilot import Pilot
 
 from console.errors import ConsoleError
 from console.gpu.sample import GpuReport, GpuSample
-from console.server.status import ServerStatus, State
+from console.presets import Catalog
+from console.server.status import Phase, ServerStatus, State
 from console.tui.app import ConsoleApp
-from console.tui.messages import LogSeen, ReadingLost, ReadingSeen, StatusSeen
+from console.tui.messages import CatalogSeen, LogSeen, ReadingLost, ReadingSeen, StatusSeen
 from console.tui.widgets.form import Form
 from tests.tui.fakes import (
     BROKEN,
@@ -21,6 +22,7 @@ from tests.tui.fakes import (
     DIAGNOSIS,
     FAILED,
     IDLE,
+    PRESETS,
     READY,
     STARTING,
     FakeServer,
@@ -277,3 +279,44 @@ async def test_why_no_card_is_there_is_read_whole() -> None:
     async with House(FakeServer(READY), cards=GpuReport(0.0, problem=why)).app().run_test(size=(80, 24)) as pilot:
         text = await shows(pilot, "install the")
         assert why in " ".join(row.strip() for row in text.split("\n"))
+
+
+async def test_a_preset_whose_file_is_gone_stays_under_the_cursor_and_starts_no_other() -> None:
+    house = House()
+    async with house.app().run_test(size=(80, 24)) as pilot:
+        app = app_of(pilot)
+        await shows(pilot, "1 qwen3.8")
+        await pilot.press("3")
+        name = PRESETS[2].name
+        house.presets = PRESETS[:2]
+        app.dashboard.post_message(CatalogSeen(Catalog({preset.name: preset for preset in house.presets})))
+        await shows(pilot, "▸3 qwen3.8", "its file is gone")
+        await pilot.press("enter")
+        await shows(pilot, "any more", "put it back, or select another one")
+        assert house.server.calls == []
+        await pilot.press("escape")
+        app.dashboard.post_message(CatalogSeen(Catalog({preset.name: preset for preset in PRESETS})))
+        await until(pilot, lambda: app.situation.selected == name and not app.situation.broken)
+        app.dashboard.post_message(CatalogSeen(Catalog({preset.name: preset for preset in PRESETS[:2]})))
+        await until(pilot, lambda: app.situation.broken)
+        await pilot.press("up")
+        app.dashboard.post_message(CatalogSeen(Catalog({preset.name: preset for preset in PRESETS[:2]})))
+        await until(pilot, lambda: len(app.dashboard.lower.entries) == 2)
+        assert app.situation.selected == PRESETS[1].name
+
+
+@sizes
+async def test_a_crash_that_is_waited_after_says_why_and_how_long(size: tuple[int, int]) -> None:
+    waits = replace(
+        FAILED, state=State.STARTING, phase=Phase.START, detail="again after a crash", restarts=1, restart_in_s=75.0
+    )
+    async with House(FakeServer(waits, after_start=waits)).app().run_test(size=size) as pilot:
+        await shows(
+            pilot,
+            "◐ starts again in 1m15s",
+            " crashed ─",
+            "starts again in 1m15s · x calls it off",
+            "set max-model-len to 61,440",
+        )
+        await pilot.press("n")
+        await shows(pilot, " crashed", "set max-model-len to 61,440")

@@ -301,6 +301,17 @@ def test_lives_stand_in_the_order_of_their_starts_with_their_ends(tmp_path: Path
     ]
 
 
+def test_what_no_look_saw_of_an_end_is_said(tmp_path: Path) -> None:
+    store = Store(tmp_path / "h.db")
+    store.keep(BOOT, Minute(60_000, "abc", 20.0, requests=0), [])
+    store.close()
+    found = read_history(tmp_path / "h.db", 0)
+    for at, said in ((60_034.0, "what it did in its last 14 s is not counted"), (60_021.0, "")):
+        end = LifeEnd("abc", "preset", False, 60_000.0, at, "killed", "the server was killed")
+        (boot,) = with_ends(found, [end], 0.0).boots
+        assert boot.uncounted == said
+
+
 def test_a_torn_line_of_the_lives_hides_no_other() -> None:
     paths = Paths.from_env()
     paths.make()

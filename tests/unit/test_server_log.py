@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -123,3 +124,13 @@ def test_secrets_are_not_shown(line: str, secrets: list[str], shown: str) -> Non
 def test_what_a_run_asks_its_own_arm_is_no_news(line: str, alone: bool, in_a_run: bool) -> None:
     assert is_background(line, of_run=False) is alone
     assert is_background(line, of_run=True) is in_a_run
+
+
+@pytest.mark.parametrize("name", ["ж" * 120, "x" * 250, "短い名前" * 30])
+def test_a_preset_with_a_long_name_has_a_log(name: str, tmp_path: Path) -> None:
+    paths = Paths(tmp_path, tmp_path, tmp_path)
+    paths.make()
+    log = new_log(paths, name)
+    log.touch()
+    assert len(os.fsencode(log.name)) < 255
+    assert name[:20] in log.name

@@ -87,6 +87,9 @@ class Lower(Container):
     def tell_presets(self, entries: list[preset_lines.Entry]) -> None:
         """The list; the cursor stays on its preset, at first it is on the one that runs, else on the default."""
         wanted = self.selected.name if self.selected else self._status.preset or self._default_preset
+        if self.selected and wanted not in [entry.name for entry in entries]:
+            # It stays where it was as long as the cursor does: what a key is about must not change by itself.
+            entries = [*entries[: self._cursor], preset_lines.gone(wanted), *entries[self._cursor :]]
         names = [entry.name for entry in entries]
         self._entries = entries
         self._cursor = names.index(wanted) if wanted in names else 0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from console.server.status import ServerStatus, State
 from console.tui import stories
-from console.tui.widgets.lines import line
+from console.tui.widgets.lines import Line, line
 from console.tui.widgets.panel import Panel
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ class Story(Panel):
         width = self.app.size.width - 3
         if unreachable:
             self.tell("nothing to watch", stories.unreachable_story(status, width))
+        elif status.restart_in_s is not None and status.diagnosis is not None:
+            self.tell(stories.trouble_title(status), self._diagnosis(status, back, width), stories.again_aside(status))
         elif status.state is State.STARTING:
             body = stories.start_story(status, width, self.body_height or _LEAST_ROWS)
             self.tell(stories.start_title(status), body, stories.start_aside(status))
@@ -38,7 +40,12 @@ class Story(Panel):
             looking = line("looking for the reason in its log …", "dim")
             self.tell(stories.trouble_title(status), [looking], stories.trouble_aside(status))
         else:
-            height = max(self.body_height, _LEAST_LOW_ROWS if self.screen.has_class("-low") else _LEAST_ROWS)
-            body = stories.diagnosis_story(status.diagnosis, width, height, back=back.name if back else None)
-            self.tell(stories.trouble_title(status), body, stories.trouble_aside(status))
+            self.tell(
+                stories.trouble_title(status), self._diagnosis(status, back, width), stories.trouble_aside(status)
+            )
         return True
+
+    def _diagnosis(self, status: ServerStatus, back: Preset | None, width: int) -> list[Line]:
+        assert status.diagnosis is not None
+        height = max(self.body_height, _LEAST_LOW_ROWS if self.screen.has_class("-low") else _LEAST_ROWS)
+        return stories.diagnosis_story(status.diagnosis, width, height, back=back.name if back else None)
