@@ -32,6 +32,11 @@ def count(value: float | None) -> str:
     return f"{value / 1000:.0f}K" if abs(value) >= 100_000 else f"{value:,.0f}"
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 round`, `3 rounds`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def gib(value: float | None, digits: int = 2) -> str:
     """Bytes as GiB."""
     return NA if value is None else f"{value / _GIB:.{digits}f} GiB"

@@ -49,5 +49,8 @@ def run_under_way(paths: Paths) -> UnderWay | None:
         run = read_run(paths.run(run_id))
     except (ConsoleError, OSError):
         return UnderWay(run_id)
+    if not run.order:
+        # Nothing of it can be read, and zero of one would be a figure.
+        return UnderWay(run_id)
     told = run.kind or None, run.preset or None, run.arm, run.step or None
     return UnderWay(run_id, *told, run.done, run.planned, run.eta_s)

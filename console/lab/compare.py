@@ -58,11 +58,14 @@ class Side:
     rows: tuple[Row, ...]
     differences: tuple[str, ...]
     """Facts in which the runs differ: preset, size, vLLM, driver."""
+    words: tuple[str, ...] = ()
+    """What each run came to, and over how many rounds."""
 
     def to_json(self) -> dict[str, Any]:
         """For `ab compare --json`."""
         rows = [asdict(row) | {"agree": row.agree} for row in self.rows]
-        return {"schema": 1, "runs": list(self.runs), "differences": list(self.differences), "rows": rows}
+        said = {"runs": list(self.runs), "words": list(self.words), "differences": list(self.differences)}
+        return {"schema": 1, **said, "rows": rows}
 
 
 def side_by_side(views: Sequence[RunView]) -> Side:
@@ -75,7 +78,8 @@ def side_by_side(views: Sequence[RunView]) -> Side:
     rows = [Row(name, arm, against, tuple(cells)) for (name, arm, against), cells in found.items()]
     order = list(MEASURES)
     rows.sort(key=lambda row: (order.index(row.measure), row.arm))
-    return Side(tuple(view.id for view in views), tuple(rows), tuple(_differences(views)))
+    words = tuple(f"{view.word}, {units.counted(view.rounds, 'round')}" for view in views)
+    return Side(tuple(view.id for view in views), tuple(rows), tuple(_differences(views)), words)
 
 
 def _cell(run: str, pair: Comparison) -> Cell:
@@ -115,8 +119,11 @@ def lines(side: Side) -> list[str]:
     first = max((len(name) for name in names), default=0)
     # A run that lacks a measure has no cell: each row holds its cells by their runs.
     cells = [{cell.run: cell.text for cell in row.cells} for row in side.rows]
+    cells.insert(0, dict(zip(side.runs, side.words, strict=True)))
     widths = {run: max([len(run), *(len(row.get(run, "")) for row in cells)]) for run in side.runs}
     text = ["  ".join(["run".ljust(first), *(run.ljust(widths[run]) for run in side.runs)]).rstrip()]
+    words = cells.pop(0)
+    text.append("  ".join(["it says".ljust(first), *(words[run].ljust(widths[run]) for run in side.runs)]).rstrip())
     for name, row, found in zip(names, side.rows, cells, strict=True):
         agree = {True: "intervals overlap", False: "INTERVALS DO NOT OVERLAP", None: ""}[row.agree]
         shown = (found.get(run, "").ljust(widths[run]) for run in side.runs)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from console import units
 from console.errors import UsageError
 from console.lab.arms import BUDGET, Arm, arms_for, chunk_notes, lint_notes, mtp_notes, too_small
 from console.lab.estimate import amounts, boot_seconds, first_that_fits, run_seconds
@@ -80,7 +81,7 @@ class Plan:
     @property
     def rounds_text(self) -> str:
         """`1 round`, `3 rounds`."""
-        return f"{self.rounds} round{'' if self.rounds == 1 else 's'}"
+        return units.counted(self.rounds, "round")
 
     def boots(self) -> tuple[tuple[int, int, str], ...]:
         """(number, round, arm) of every boot, both counted from 1."""

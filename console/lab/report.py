@@ -143,7 +143,9 @@ def _json(results: Results, view: RunView, run_dir: Path) -> dict[str, Any]:
 
 def _versions(results: Results) -> dict[str, Any]:
     def seen(key: str) -> list[str]:
-        return sorted({str(boot.env[key]) for boot in results.boots if boot.env.get(key) is not None})
+        found = {str(boot.env[key]) for boot in results.boots if boot.env.get(key) is not None}
+        # A boot that died early tells only what its log says, which has no build (`+cpu`) behind the number.
+        return sorted(one for one in found if not any(other.startswith(f"{one}+") for other in found))
 
     return {"console": __version__, "vllm": seen("vllm"), "driver": seen("driver")}
 

@@ -27,7 +27,8 @@ RUN: Mapping[str, str] = MappingProxyType(
         "keep": "the first arm holds: the other one is worse, faulty, no better, or a trade (better in one measure and "
         "worse in another: which counts more is yours to say); what that changes in the preset stands in the verdict",
         "undecided": "the rounds that were made do not settle it: change nothing, or give it more rounds",
-        "invalid": "no round has a boot of both arms that counts: the run says nothing",
+        "invalid": "what the run measures against crashed, or no round has a boot of both arms that counts: nothing "
+        "follows from it",
         NOISE_FLOOR: "both arms are the same: so far apart does chance alone bring them on this machine; later "
         "verdicts on this preset show it beside theirs",
         "interrupted": "the run did not come to its end; `qwen-console ab resume ID` goes on where it was cut off",

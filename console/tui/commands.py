@@ -187,9 +187,24 @@ _PAGES = ("preset", "notices", "trends", "log", "chain", "cards", "history", "de
 """Commands whose page takes the place of another one: from any page one key leads to any other."""
 _ALSO_ON_PAGES = ("write", "copy", "stop")
 _EVERYWHERE = ("palette", "quit", "ask_quit", "redraw", "suspend")
-PAGE_KEYS = frozenset(
-    "escape q up k down j pageup b pagedown space home end slash n N ampersand exclamation_mark z right left".split()
+_PAGE_MOVES = (
+    "escape",
+    "q",
+    "up",
+    "k",
+    "down",
+    "j",
+    "pageup",
+    "b",
+    "pagedown",
+    "space",
+    "home",
+    "end",
+    "left",
+    "right",
 )
+_PAGE_FINDS = ("slash", "n", "N", "ampersand", "exclamation_mark", "z")
+PAGE_KEYS = frozenset((*_PAGE_MOVES, *_PAGE_FINDS))
 """What the pages mean by keys themselves: none of them can be given to a command that works there."""
 KeyMap = Mapping[str, tuple[str, ...]]
 """Command → the keys that the user has given it instead of its own."""

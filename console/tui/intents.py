@@ -77,7 +77,7 @@ class Intents:
     def _ask_stop_run(self, *, just_begun: bool) -> None:
         text = [
             "What was measured stays, and `qwen-console ab resume` goes on from there.",
-            "What ran before is started again.",
+            "What ran before, if anything did, is started again.",
         ]
         job = partial(self._app.actions.stop_run, just_begun=just_begun)
         stop = partial(self._app.act, "stopping the A/B run", job)

@@ -107,7 +107,8 @@ def full(run: RunView, width: int) -> list[Line]:
         rows = [row for text in texts for row in wrapped(f"· {text.replace('*', '')}", width, tone, indent="  ")]
         return [(), line(title, "title"), *rows] if rows else []
 
-    about = f"run {run.id} · {run.size}, {rounds(run.rounds)} · differs in {', '.join(run.differs) or 'nothing'}"
+    differs, rounds = ", ".join(run.differs) or "nothing", units.counted(run.rounds, "round")
+    about = f"run {run.id} · {run.size}, {rounds} · differs in {differs}"
     return [
         *run_lines(run, width, whole=True),
         *_pictured(run, width),
@@ -131,11 +132,6 @@ def _changes(run: RunView) -> list[str]:
     """Which arm the preset runs, and each arm from what to what."""
     own = [f"{run.own_arm} is what {run.preset} itself runs"] if run.own_arm else []
     return [*own, *run.changes]
-
-
-def rounds(count: int) -> str:
-    """`1 round`, `3 rounds`."""
-    return f"{count} round{'' if count == 1 else 's'}"
 
 
 def plan_text(plan: Plan) -> list[str]:
@@ -186,7 +182,7 @@ def _boots(run: RunView) -> Line:
             mark, tone, current = "▸", "strong", True
         else:
             mark, tone = "·", "dim"
-        spans.append((f"{mark}{arm}  ", tone))
+        spans.append((f"{mark} {arm}  ", tone))
     return tuple(spans)
 
 

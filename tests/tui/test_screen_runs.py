@@ -48,7 +48,7 @@ async def test_a_run_comes_into_view_with_step_progress_and_eta(size: tuple[int,
         run = running()
         app_of(pilot).dashboard.post_message(RunSeen(run, live=True))
         text = await shows(
-            pilot, "A/B MTP · small", "round 1/2 · on · decode 2/3", "about 1m30s left", "1 min so far", "✓on  ▸off"
+            pilot, "A/B MTP · small", "round 1/2 · on · decode 2/3", "about 1m30s left", "1 min so far", "✓ on  ▸ off"
         )
         assert f"{run.progress * 100:3.0f} %" in text
         assert "stop run" in text

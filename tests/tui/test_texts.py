@@ -77,7 +77,7 @@ def test_a_crashed_arm_says_its_cause() -> None:
     made.end()
     lines = texts(read_run(made.folder))
     assert any("crashed" in line for line in lines)
-    assert any("✖on" in line for line in lines)
+    assert any("✖ on" in line for line in lines)
     assert run_lines.winner(read_run(made.folder)) is None
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from console.cli.main import main
+from console.cli.under_way import UnderWay, run_under_way
 from console.errors import BusyError
 from console.gpu.sim import SimSource
 from console.paths import Paths
@@ -36,3 +37,23 @@ def test_the_long_prompt_of_a_proof_is_refused_too() -> None:
     with hold_run_lock(paths, "20260101-000000-mtp"), pytest.raises(BusyError, match=PROBE_SPOILS):
         prove(server, lambda: SimSource(None, server.ours))
     server.close()
+
+
+@pytest.mark.parametrize("plan", [None, "{", "[]"])
+def test_of_a_run_that_cannot_be_read_only_its_name_is_told(
+    plan: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = Paths.from_env()
+    run_id = "20260101-000000-mtp"
+    paths.make()
+    paths.run(run_id).mkdir()
+    if plan is not None:
+        (paths.run(run_id) / "plan.json").write_text(plan)
+    with hold_run_lock(paths, run_id):
+        assert run_under_way(paths) == UnderWay(run_id)
+        assert main(["status", "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)["run"]
+        assert main(["status"]) == 0
+    assert (told["id"], told["done"], told["planned"], told["eta_s"]) == (run_id, None, None, None)
+    assert f"an A/B run goes on: {run_id}" in capsys.readouterr().out
+    assert run_under_way(paths) is None
