@@ -139,6 +139,8 @@ def test_a_restart_says_what_the_file_says_otherwise_and_takes_it_by_name(house:
     house.console("up", "good", "--set", "max-num-seqs=2")
     change = "max-num-seqs: 2 → 4"
     assert change in house.console("up", "good").err
+    for other in (f"server.port={free_port()}", "max-num-seqs=3"):
+        assert "the server good is up" in house.console("up", "good", "--set", other, code=4).err
     kept = house.console("restart")
     assert change in kept.err
     assert "`qwen-console restart good` starts it as the file says" in kept.err

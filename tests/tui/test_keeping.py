@@ -113,6 +113,7 @@ def test_ascii_is_as_wide_as_what_it_stands_for() -> None:
     assert plain("─ ● ready │ ▸1 ✓ …") == "- * ready | >1 v ~"
     assert plain("日本") == "????"
     assert plain("plain\x1b[1;1H") == "plain\x1b[1;1H"
+    assert plain("▔▁🔎") == "-_/ ", "the frame of the palette"
 
 
 def test_a_path_is_shortened_where_it_tells_least(monkeypatch: pytest.MonkeyPatch) -> None:
