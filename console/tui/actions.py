@@ -114,15 +114,21 @@ class Actions:
 
     def drain_and_stop(self) -> str | None:
         """Wait until no request is in flight, or the user will not wait any longer; then stop."""
-        self.enough.clear()
-        with suppress(_EnoughError):
-            self._services.server.drain(_DRAIN_S, self._drained)
+        self.drain("stops it now")
         return self.stop()
 
-    def _drained(self, text: str) -> None:
-        self._say(f"{text}; {cap('stop')} stops it now")
-        if self.enough.is_set():
-            raise _EnoughError
+    def drain(self, at_once: str) -> str | None:
+        """Wait for the requests in flight, as long as the user does; `at_once` says what the key for a stop does."""
+        self.enough.clear()
+
+        def tell(text: str) -> None:
+            self._say(f"{text}; {cap('stop')} {at_once}")
+            if self.enough.is_set():
+                raise _EnoughError
+
+        with suppress(_EnoughError):
+            self._services.server.drain(_DRAIN_S, tell)
+        return None
 
     def switch(self, preset: Preset) -> str | None:
         """Stop what runs, if anything does, and start another preset; the status tells how that went."""

@@ -180,9 +180,9 @@ class ConsoleApp(InOrder):
         """What was said has been read."""
         self._telling.forget()
 
-    def act(self, title: str, job: Job, **what: object) -> None:
+    def act(self, title: str, job: Job, then: Callable[[], None] | None = None, **what: object) -> None:
         """Do a long job; see `Jobs.begin`."""
-        self._jobs.begin(title, job, **what)
+        self._jobs.begin(title, job, then, **what)
 
     def _say(self, text: str) -> None:
         self.post_message(Said(text))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from console.tui.commands import by_name
@@ -16,6 +17,37 @@ if TYPE_CHECKING:
 def ask(app: ConsoleApp, title: str, text: list[str], yes: str, do: Callable[[], None]) -> None:
     """Ask, and do it on a `y`."""
     app.push_screen(Question(title, text, [("y", yes)]), lambda key: do() if key == "y" else None)
+
+
+WAIT = ("d", "first wait for them")
+
+
+def ask_about_requests(
+    app: ConsoleApp, title: str, text: list[str], command: str, ways: Mapping[str, tuple[str, Callable[[], None]]]
+) -> None:
+    """Ask before a server is stopped for another start; where it answers requests, they may be waited for first.
+
+    Args:
+        app: whose screens ask.
+        title: what is asked, in short.
+        text: what it leads to.
+        command: whose question it is; asked anew where something else goes on by then.
+        ways: key → what it is called, and what it does.
+    """
+    answers = [(key, said) for key, (said, _) in ways.items()]
+    waits = len(ways) == 1 and bool(of_others(app.situation))
+    jobs = {key: if_still_so(app, command, do) for key, (_, do) in ways.items()}
+    if waits:
+        ((_, do),) = ways.values()
+        drain = partial(app.actions.drain, "goes on at once")
+        wait = partial(app.act, "waiting for the requests in flight", drain, then=do, draining=True)
+        jobs[WAIT[0]] = if_still_so(app, command, wait)
+
+    def answered(key: str | None) -> None:
+        if key in jobs:
+            jobs[key]()
+
+    app.push_screen(Question(title, text, [*answers, *([WAIT] if waits else [])]), answered)
 
 
 def _subject(now: Situation) -> object:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from console.tui.asking import ask, if_still_so, of_others
+from console.tui.asking import WAIT, ask, ask_about_requests, if_still_so, of_others
 from console.tui.commands import by_name
 from console.tui.keycaps import cap
 from console.tui.screens.modal import INTERRUPT, Question, Trouble
@@ -54,7 +54,7 @@ class Intents:
             switch = partial(self._raise, "switching to", preset.name, partial(self._app.actions.switch, preset))
             stops = f"{now.status.preset or 'The server'} will be stopped: {now.interrupts}."
             text = [stops, "Then the other preset is started."]
-            ask(self._app, f"Switch to {preset.name}?", text, "switch", if_still_so(self._app, "start", switch))
+            ask_about_requests(self._app, f"Switch to {preset.name}?", text, "start", {"y": ("switch", switch)})
 
     def do_stop(self) -> None:
         """Stop the run, else the server, also while it is still on its way up."""
@@ -88,7 +88,7 @@ class Intents:
         now = self._app.situation
         name = now.status.preset or "the server"
         jobs = {"y": self._app.actions.stop, "d": self._app.actions.drain_and_stop}
-        answers = [("y", "stop it"), *([("d", "first wait for them")] if of_others(now) else [])]
+        answers = [("y", "stop it"), *([WAIT] if of_others(now) else [])]
 
         def stop(key: str) -> None:
             self._app.act(f"stopping {name}", jobs[key], draining=key == "d")
@@ -112,7 +112,7 @@ class Intents:
                 stops if now.alive else "No server runs now: nothing is stopped.",
             ]
             yes = "switch" if now.alive else "start it"
-            ask(self._app, f"Go back to {back.name}?", text, yes, if_still_so(self._app, "back", job))
+            ask_about_requests(self._app, f"Go back to {back.name}?", text, "back", {"y": (yes, job)})
 
     def do_restart(self) -> None:
         """Stop the running preset and start it again."""

@@ -30,18 +30,21 @@ class Jobs:
     def __init__(self, app: ConsoleApp) -> None:
         self._app = app
         self._newest = 0
+        self._then: Callable[[], None] | None = None
         self._before = ServerStatus()
         """As the server was when the newest job began."""
 
-    def begin(self, title: str, job: Job, **what: object) -> None:
+    def begin(self, title: str, job: Job, then: Callable[[], None] | None = None, **what: object) -> None:
         """Do it from now on; its progress stands on the notice line, its error comes in a box.
 
         Args:
             title: what is being done, such as `stopping NAME`.
             job: what does it.
+            then: what follows once it was done.
             what: more that is known while it lasts (`draining`, `probing`, `raising`, `coming`).
         """
         self._newest += 1
+        self._then = then
         self._before = self._app.situation.status
         self._app.know(**{**_AT_REST, "acting": title, **what})
         self._app.run_worker(self._do(self._newest, title, job), name=title, group="action", exit_on_error=False)
@@ -63,6 +66,9 @@ class Jobs:
         if event.job != self._newest:
             return
         self._rest(event.outcome or "")
+        if event.error is None and self._then is not None:
+            self._then()
+            return
         # A start that found its port taken leaves a diagnosis, which stands in place of the figures.
         if event.error is not None and not hasattr(event.error, "diagnosis"):
             self._app.push_screen(Trouble(event.title, event.error))

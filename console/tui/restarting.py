@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from console.errors import NothingError
-from console.tui.asking import if_still_so
+from console.tui.asking import ask_about_requests
 from console.tui.pollers import in_thread
-from console.tui.screens.modal import Question, Trouble
+from console.tui.screens.modal import Trouble
 
 if TYPE_CHECKING:
     from console.presets import Preset
@@ -42,25 +42,18 @@ async def restart(app: ConsoleApp) -> None:
         return
     was, written = ways.as_it_was, ways.as_written
     if ways.changes and was and written:
-        jobs = {"y": _job(app, was), "f": _job(app, written)}
-        answers = [("y", "as it was started"), ("f", "as its file says")]
+        ways_on = {"y": ("as it was started", _job(app, was)), "f": ("as its file says", _job(app, written))}
     elif again := written or was:
-        jobs, answers = {"y": _job(app, again)}, [("y", "restart")]
+        ways_on = {"y": ("restart", _job(app, again))}
         if not now.alive:
-            jobs["y"]()
+            ways_on["y"][1]()
             return
     else:
         app.push_screen(Trouble(f"{name} cannot be started again", _NO_PRESET))
         return
     text = [f"{now.interrupts.capitalize()}." if now.alive else "No server runs now: nothing is stopped."]
     text += _told(ways.changes)
-    yes = {key: if_still_so(app, "restart", job) for key, job in jobs.items()}
-
-    def answered(key: str | None) -> None:
-        if key in yes:
-            yes[key]()
-
-    app.push_screen(Question(f"Restart {name}?", text, answers), answered)
+    ask_about_requests(app, f"Restart {name}?", text, "restart", ways_on)
 
 
 def _job(app: ConsoleApp, preset: Preset) -> Callable[[], None]:

@@ -63,3 +63,26 @@ async def test_r_after_a_failure_starts_at_once() -> None:
         await settled(pilot)
         await pilot.press("r")
         await until(pilot, lambda: house.server.calls == [f"start {FIRST}", "follow"])
+
+
+@pytest.mark.parametrize(
+    ("keys", "starts"), [(("r",), FIRST), (("2", "enter"), PRESETS[1].name), (("b",), PRESETS[2].name)]
+)
+async def test_requests_in_flight_can_be_waited_for_before_another_start(keys: tuple[str, ...], starts: str) -> None:
+    house = House(FakeServer(READY, worked_last=PRESETS[2]))
+    async with house.app().run_test() as pilot:
+        app = await settled(pilot)
+        await until(pilot, lambda: app.situation.back is not None)
+        app.know(requests=0)
+        await pilot.press(*keys)
+        assert "first wait" not in await shows(pilot, "n/enter no")
+        await pilot.press("n")
+        app.know(requests=2)
+        await pilot.press(*keys[-1:])
+        await shows(pilot, "d first wait for them", "n/enter no")
+        await pilot.press("d")
+        await shows(pilot, "draining: 2 running, 1 waiting; x goes on at once")
+        assert house.server.calls == ["drain"]
+        await pilot.press("x")
+        await until(pilot, lambda: house.server.calls == ["drain", "stop", f"start {starts}", "follow"])
+        await until(pilot, lambda: app.situation.acting is None)
