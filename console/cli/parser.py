@@ -169,13 +169,13 @@ def _server(add: Add) -> None:
     up.add_argument("--no-wait", action="store_true", help="return once the server process runs")
     up.add_argument("--prove", action="store_true", help="then send one prompt of nearly the whole context")
     down = add("down", "server", "down", "stop the server, whole")
-    down.add_argument("--drain", type=_seconds, metavar="S", help="first wait up to S seconds for running requests")
+    down.add_argument("--drain", type=_seconds, metavar="S", help="first wait up to S seconds until no request runs")
     restart = add("restart", "server", "restart", "stop the server and start it again, or another preset")
     restart.add_argument("preset", nargs="?", help="another preset; else the one that runs")
     restart.add_argument(
         "--back", action="store_true", help="the preset that was ready before this one, as it was then"
     )
-    restart.add_argument("--drain", type=_seconds, metavar="S", help="first wait up to S seconds for running requests")
+    restart.add_argument("--drain", type=_seconds, metavar="S", help="first wait up to S seconds until no request runs")
     restart.add_argument("--no-wait", action="store_true", help="return once the server process runs")
     doctor = add("doctor", "doctor", "doctor", "what of this machine a server depends on, each with a verdict")
     doctor.add_argument("--json", action="store_true", help="for scripts: one JSON object on stdout")

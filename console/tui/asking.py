@@ -19,7 +19,7 @@ def ask(app: ConsoleApp, title: str, text: list[str], yes: str, do: Callable[[],
     app.push_screen(Question(title, text, [("y", yes)]), lambda key: do() if key == "y" else None)
 
 
-WAIT = ("d", "first wait for them")
+WAIT = ("d", "first wait until none runs")
 
 
 def ask_about_requests(

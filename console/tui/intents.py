@@ -10,11 +10,12 @@ from console.tui.asking import WAIT, ask, ask_about_requests, if_still_so, of_ot
 from console.tui.commands import by_name
 from console.tui.keycaps import cap
 from console.tui.screens.modal import INTERRUPT, Question, Trouble
-from console.tui.starting import if_whole
+from console.tui.starting import as_written, if_whole
 
 if TYPE_CHECKING:
     from console.presets import Preset
     from console.tui.app import ConsoleApp
+    from console.tui.preset_lines import Entry
 
 
 _AROUND = len(" ▸ wrote ") + 1
@@ -29,9 +30,9 @@ class Intents:
 
     def do_start(self) -> None:
         """Start the selected preset, or switch to it."""
-        entry = self._app.dashboard.lower.selected
-        if entry is None:
-            return
+        as_written(self._app, self._start_written)
+
+    def _start_written(self, entry: Entry) -> None:
         if entry.preset is None:
             if entry.error:
                 self._app.push_screen(Trouble(entry.name, entry.error))
@@ -133,11 +134,15 @@ class Intents:
         self._plan_selected("aa")
 
     def _plan_selected(self, kind: str) -> None:
-        entry = self._app.dashboard.lower.selected
-        if entry and entry.preset:
+        as_written(self._app, partial(self._plan_written, kind))
+
+    def _plan_written(self, kind: str, entry: Entry) -> None:
+        if entry.preset is not None:
             from console.tui.comparing import plan
 
             plan(self._app, kind, entry.preset)
+        elif entry.error:
+            self._app.push_screen(Trouble(entry.name, entry.error))
 
     def do_adopt(self) -> None:
         """Write the winner as a preset."""

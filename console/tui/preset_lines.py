@@ -72,7 +72,7 @@ def beyond(count: int, selected: int, height: int) -> str:
 
 def _row(i: int, entry: Entry, chosen: bool, status: ServerStatus, width: int) -> Line:
     number = str(i + 1) if i < _NUMBERED else " "
-    runs = entry.name == status.preset and entry.preset is not None
+    runs = entry.name == status.preset and (entry.preset is not None or status.pid is not None)
     mark = SYMBOLS[status.state] if runs else "✖" if entry.error else "▲" if entry.lacking else " "
     tone = "chosen" if chosen else "bad" if entry.error else ""
     name = entry.name if len(entry.name) <= width - 5 else entry.name[: width - 6] + "…"

@@ -30,6 +30,8 @@ class _Ways:
     as_written: Preset | None = None
     changes: tuple[str, ...] = ()
     """What the file says otherwise by now."""
+    spoilt: str = ""
+    """Why the file is no way, in a sentence."""
 
 
 async def restart(app: ConsoleApp) -> None:
@@ -44,15 +46,15 @@ async def restart(app: ConsoleApp) -> None:
     if ways.changes and was and written:
         ways_on = {"y": ("as it was started", _job(app, was)), "f": ("as its file says", _job(app, written))}
     elif again := written or was:
-        ways_on = {"y": ("restart", _job(app, again))}
-        if not now.alive:
+        ways_on = {"y": ("as it was started" if ways.spoilt else "restart", _job(app, again))}
+        if not now.alive and not ways.spoilt:
             ways_on["y"][1]()
             return
     else:
         app.push_screen(Trouble(f"{name} cannot be started again", _NO_PRESET))
         return
     text = [f"{now.interrupts.capitalize()}." if now.alive else "No server runs now: nothing is stopped."]
-    text += _told(ways.changes)
+    text += [ways.spoilt] if ways.spoilt else _told(ways.changes)
     ask_about_requests(app, f"Restart {name}?", text, "restart", ways_on)
 
 
@@ -77,4 +79,8 @@ def _ways(services: Services, name: str | None) -> _Ways:
     server, catalog = services.server, services.catalog()
     ran, file = at_hand(server.paths, server.preset()), catalog.presets.get(name or "")
     ran = refilled(ran, catalog.presets) if ran is not None and name in (None, ran.name) else None
-    return _Ways(ran, file, tuple(changes_of_file(ran, file)))
+    spoilt = ""
+    if ran is not None and file is None:
+        broken = next((problem.error.what for problem in catalog.problems if problem.name == ran.name), None)
+        spoilt = f"Its file cannot be used now: {broken}." if broken else "Its file is gone."
+    return _Ways(ran, file, tuple(changes_of_file(ran, file)), spoilt)

@@ -7,13 +7,27 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from console.errors import ConsoleError
+from console.tui.messages import CatalogSeen
 from console.tui.pollers import in_thread
+from console.tui.preset_lines import Entry, entries, gone
 from console.tui.screens.modal import Trouble
 
 if TYPE_CHECKING:
     from console.presets import Preset
     from console.server.life import Server
     from console.tui.app import ConsoleApp
+
+
+def as_written(app: ConsoleApp, go: Callable[[Entry], None]) -> None:
+    """Go on with the selected preset as its file is at this moment: it may have been edited a moment ago."""
+    if (entry := app.dashboard.lower.selected) is not None:
+        app.lead_to_question(_read_and_go(app, entry.name, go))
+
+
+async def _read_and_go(app: ConsoleApp, name: str, go: Callable[[Entry], None]) -> None:
+    catalog = await in_thread(app.services.catalog)
+    app.dashboard.post_message(CatalogSeen(catalog))
+    go(next((entry for entry in entries(catalog) if entry.name == name), gone(name)))
 
 
 def if_whole(app: ConsoleApp, preset: Preset, go: Callable[[], None]) -> None:

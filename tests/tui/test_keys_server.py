@@ -190,7 +190,7 @@ async def test_requests_in_flight_can_be_waited_for_and_x_waits_no_longer() -> N
         app.dashboard.post_message(ReadingSeen(BUSY))
         await until(pilot, lambda: app.situation.requests == 3)
         await pilot.press("x")
-        await shows(pilot, "d first wait for them")
+        await shows(pilot, "d first wait until none runs")
         await pilot.press("d")
         await shows(pilot, "draining: 2 running, 1 waiting; x stops it now")
         assert house.server.calls == ["drain"]

@@ -13,7 +13,7 @@ from console.tui.preset_lines import Entry, preset_lines
 from console.tui.preset_page import Inspection, preset_page
 from console.tui.screens.modal import Question, Trouble
 from console.tui.search import text_of
-from tests.tui.fakes import PRESETS, READY, FakeServer, House, settled, shows, until
+from tests.tui.fakes import BROKEN, PRESETS, READY, FakeServer, House, settled, shows, until
 
 FIRST = PRESETS[0].name
 KEYED = """
@@ -90,3 +90,35 @@ def test_a_variable_that_is_not_set_is_a_difference_to_what_runs(tmp_path: Path)
     told = "\n".join(text_of(row) for row in preset_page(found, 100))
     assert "env.VLLM_API_KEY: not set → ${MY_SECRET_KEY}, not set" in told
     assert "nothing differs" not in told
+
+
+@pytest.mark.parametrize(("keys", "told"), [(("enter",), "start"), (("m",), "plan")])
+async def test_a_preset_is_taken_as_its_file_is_when_the_key_is_pressed(keys: tuple[str, ...], told: str) -> None:
+    house = House()
+    async with house.app().run_test() as pilot:
+        await settled(pilot)
+        house.presets = (replace(PRESETS[0], served_name="edited"), *PRESETS[1:])
+        await pilot.press(*keys)
+        if told == "start":
+            await until(pilot, lambda: house.server.calls == [f"start {FIRST}", "follow"])
+            assert house.server.ran is not None
+            assert house.server.ran.served_name == "edited"
+        else:
+            await shows(pilot, "Compare MTP on and off?")
+            await pilot.press("y")
+            await until(pilot, lambda: bool(house.plans))
+            assert house.plans[0].base.served_name == "edited"
+
+
+async def test_a_file_that_was_broken_or_removed_a_moment_ago_starts_nothing() -> None:
+    house = House()
+    async with house.app().run_test() as pilot:
+        await settled(pilot)
+        house.presets, house.problems = PRESETS[1:], (replace(BROKEN, name=FIRST),)
+        await pilot.press("enter")
+        await shows(pilot, "no flag --max-modle-len")
+        await pilot.press("escape")
+        house.problems = ()
+        await pilot.press("m")
+        await shows(pilot, "its file is gone")
+        assert house.server.calls == []

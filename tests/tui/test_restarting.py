@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from console.server.status import ServerStatus
-from tests.tui.fakes import FAILED, PRESETS, READY, FakeServer, House, settled, shows, until
+from tests.tui.fakes import BROKEN, FAILED, PRESETS, READY, FakeServer, House, settled, shows, until
 
 FIRST = PRESETS[0].name
 
@@ -79,10 +79,25 @@ async def test_requests_in_flight_can_be_waited_for_before_another_start(keys: t
         await pilot.press("n")
         app.know(requests=2)
         await pilot.press(*keys[-1:])
-        await shows(pilot, "d first wait for them", "n/enter no")
+        await shows(pilot, "d first wait until none runs", "n/enter no")
         await pilot.press("d")
         await shows(pilot, "draining: 2 running, 1 waiting; x goes on at once")
         assert house.server.calls == ["drain"]
         await pilot.press("x")
         await until(pilot, lambda: house.server.calls == ["drain", "stop", f"start {starts}", "follow"])
         await until(pilot, lambda: app.situation.acting is None)
+
+
+@pytest.mark.parametrize("broken", [False, True])
+async def test_r_says_that_the_file_is_gone_or_broken_and_starts_what_was_started(broken: bool) -> None:
+    house = House(FakeServer(READY))
+    async with house.app().run_test() as pilot:
+        await settled(pilot)
+        house.presets = PRESETS[1:]
+        house.problems = (replace(BROKEN, name=FIRST),) if broken else ()
+        await pilot.press("r")
+        why = "cannot be used now: typo.yaml:4" if broken else "Its file is gone."
+        await shows(pilot, f"Restart {FIRST}?", why, "y as it was started")
+        await pilot.press("y")
+        await until(pilot, lambda: house.server.calls == ["stop", f"start {FIRST}", "follow"])
+        assert house.server.ran == PRESETS[0]

@@ -75,7 +75,7 @@ async def test_the_prefix_test_is_stopped_although_its_request_came_after_the_qu
             app.know(requests=requests)
             await pilot.press("x")
             text = await shows(pilot, f"Stop {FIRST}?", "y stop it")
-            assert ("first wait for them" in text) is offered
+            assert ("first wait until none runs" in text) is offered
             await pilot.press("n")
         app.know(requests=0)
         await pilot.press("x")

@@ -61,7 +61,12 @@ class PresetsPage(LivePage[Inspection]):
         entry = self._shows.dashboard.lower.selected
         if entry is None or entry.preset is None:
             raise entry.error if entry and entry.error else ConsoleError("no preset is selected")
-        return self._shows.services.inspect(entry.preset)
+        # As it is written now: the list is read only now and then.
+        found = self._shows.services.catalog()
+        broken = next((problem.error for problem in found.problems if problem.name == entry.name), None)
+        if broken is not None:
+            raise broken
+        return self._shows.services.inspect(found.presets.get(entry.name) or entry.preset)
 
     def _page(self, found: Inspection, width: int) -> Sequence[Line]:
         return preset_page(found, width)
