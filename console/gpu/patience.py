@@ -35,3 +35,52 @@ def read_within(
         return found.result(within_s)
     except TimeoutError:
         return None
+
+
+class PatientReader:
+    """One open source, looked at again and again; a look that hangs takes a thread of its own with it and no more.
+
+    Args:
+        open_cards: opens the source at the first look.
+        within_s: how long a look is waited for.
+    """
+
+    def __init__(self, open_cards: Callable[[], GpuSource], within_s: float) -> None:
+        self._open = open_cards
+        self._within_s = within_s
+        self._source: GpuSource | None = None
+        self._under_way: Future[GpuReport] | None = None
+
+    def read(self) -> GpuReport | None:
+        """Look once; `None` where the driver does not answer in time, or still owes the answer before.
+
+        What goes wrong in time is raised here.
+        """
+        if self._under_way is not None and not self._under_way.done():
+            return None
+        found = self._under_way = Future()
+        self._in_a_thread(lambda: self._look(found))
+        try:
+            return found.result(self._within_s)
+        except TimeoutError:
+            return None
+
+    def _look(self, found: Future[GpuReport]) -> None:
+        try:
+            if self._source is None:
+                self._source = self._open()
+            found.set_result(self._source.read())
+        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+            found.set_exception(error)
+
+    def close(self) -> None:
+        """Let go of the driver, unless a look hangs in it."""
+        source, self._source = self._source, None
+        if source is not None and self._under_way is not None and self._under_way.done():
+            self._in_a_thread(source.close).join(self._within_s)
+
+    @staticmethod
+    def _in_a_thread(job: Callable[[], object]) -> threading.Thread:
+        thread = threading.Thread(target=job, daemon=True, name="cards-look")
+        thread.start()
+        return thread

@@ -108,6 +108,8 @@ class Boot:
             raise NoRoom(full_note(self._shared.folder), end.reason or "")
         end.env = self._environment()
         self._cards.close()
+        if self._cards.silent:
+            end.warn("the driver did not answer: figures of the cards are missing")
         self._stop()
         self._journal.add("boot-end", **asdict(end))
         self._journal.sync()

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from console.gpu.patience import PatientReader
 from console.gpu.sample import GpuReport, GpuSample, GpuSource
 
 _PEAKS = ("vram_used_bytes", "temp_c", "power_w", "sm_clock_mhz", "pcie_gen", "pcie_width", "pcie_replays")
+_PATIENCE_S = 5.0
 _RATES = ("pcie_tx_bytes_per_s", "pcie_rx_bytes_per_s")
 
 
@@ -19,21 +21,21 @@ class CardLog:
     """
 
     def __init__(self, open_source: Callable[[], GpuSource]) -> None:
-        self._open = open_source
-        self._source: GpuSource | None = None
+        self._reader = PatientReader(open_source, _PATIENCE_S)
         self._seen: list[GpuReport] = []
+        self.silent = False
+        """Whether the driver let a look wait in vain: a card that dies must not hold up the run."""
 
     def look(self) -> None:
         """Look once; milliseconds."""
-        if self._source is None:
-            self._source = self._open()
-        self._seen.append(self._source.read())
+        if (report := self._reader.read()) is not None:
+            self._seen.append(report)
+        else:
+            self.silent = True
 
     def close(self) -> None:
         """Let go of the driver."""
-        if self._source is not None:
-            self._source.close()
-            self._source = None
+        self._reader.close()
 
     @property
     def driver(self) -> str | None:
