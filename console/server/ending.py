@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from console.server.process import Identity, alive, may_signal, read_stat, send
+from console.server.process import Identity, alive, is_recorder, may_signal, read_stat, send
 
 TERM_EVERY_S = 2.0
 """vLLM loses a SIGTERM that arrives while it starts, so it is said again."""
@@ -64,7 +64,9 @@ class Ending:
         first = self._terms == 0 and self.leader in self.left
         targets = [who for who in self.left if not first or who == self.leader]
         for who in targets:
-            send(who, signal.SIGTERM)
+            # A recorder that has heard it before hangs in the driver, and has nothing to finish there.
+            hangs = self._terms > 1 and is_recorder(who.pid)
+            send(who, signal.SIGKILL if hangs else signal.SIGTERM)
             # Who was held (SIGSTOP) hears nothing until it goes on.
             send(who, signal.SIGCONT)
         self._terms += 1

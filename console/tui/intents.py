@@ -216,8 +216,11 @@ class Intents:
 
     def do_explain(self) -> None:
         """Choose a figure and read what it is."""
-        from console.tui.screens.explain import Explain
+        from console.tui.screens.explain import Explain, explicable
 
+        if not explicable(self._app.dashboard):
+            self._app.tell("no figure stands here now that could be explained")
+            return
         self._app.push_screen(Explain(self._app.dashboard))
 
     def do_next_view(self) -> None:

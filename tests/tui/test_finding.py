@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 from console.tui.app import ConsoleApp
 from console.tui.log_lines import pretty, rows
 from console.tui.messages import LogSeen
+from console.tui.screens.pager import Pager
 from console.tui.search import found_in, marked, next_line, text_of
 from console.tui.widgets.lines import line
 from tests.tui.fakes import FAILED, READY, FakeServer, House, screen_text, settled, shows, until
@@ -220,3 +221,17 @@ async def test_what_stands_over_the_end_of_a_row_is_found_and_counted_once_a_lin
         await shows(pilot, "1 with 'is free'")
         await pilot.press("&", "escape", "end", "!")
         await shows(pilot, "E Out of Memory", "error 1 of 1")
+
+
+async def test_what_stands_over_the_end_of_a_sentences_row_is_not_said_to_be_missing() -> None:
+    async with House(FakeServer(READY)).app().run_test(size=(80, 24)) as pilot:
+        app = await settled(pilot)
+        await pilot.press("?")
+        await shows(pilot, "keys")
+        page = app.screen
+        assert isinstance(page, Pager)
+        page._content = lambda _width: ("keys", [line("what is said"), line("  goes on here")])
+        await pilot.press("/", *"said goes")
+        await shows(pilot, "'said goes' stands over the end of a row")
+        await pilot.press("x")
+        await shows(pilot, "no line has 'said goesx'")

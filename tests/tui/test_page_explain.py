@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from console.gpu.sample import GpuReport
 from console.tui.app import ConsoleApp
 from console.tui.explanations import explanation
 from console.tui.messages import ReadingSeen
 from console.tui.screens.explain import Explain, explicable
 from tests.tui.fakes import (
     BUSY,
+    FAILED,
     READY,
     FakeServer,
     House,
@@ -94,3 +96,11 @@ async def test_every_figure_on_the_dashboard_explains_itself(size: tuple[int, in
         assert {field.name for field in form.shown} - explained == {"win"}
         for row in app.dashboard._cards.rows:
             assert {field.name for field in row.shown} - explained == {"i"}
+
+
+async def test_where_no_figure_stands_i_says_so() -> None:
+    house = House(FakeServer(FAILED), cards=GpuReport(0.0, problem="no driver"))
+    async with house.app().run_test(size=(80, 24)) as pilot:
+        await shows(pilot, "✖ failed")
+        await pilot.press("i")
+        await shows(pilot, "no figure stands here now")

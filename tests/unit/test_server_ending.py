@@ -55,6 +55,20 @@ def test_the_leader_hears_it_first_then_all_then_the_end(monkeypatch: pytest.Mon
     assert len(told) == 3
 
 
+def test_a_recorder_that_hangs_in_the_driver_holds_up_no_ending(monkeypatch: pytest.MonkeyPatch) -> None:
+    family = Family(monkeypatch, LEADER, WORKER)
+    monkeypatch.setattr("console.server.ending.is_recorder", lambda pid: pid == WORKER.pid)
+    ending = Ending(lambda: family.living, LEADER, 30.0, 0.0)
+    ending.step(0.0)
+    family.living.remove(LEADER)
+    family.take()
+    ending.step(TERM_EVERY_S)
+    assert family.take() == [(2, signal.SIGTERM)]
+    ending.step(2 * TERM_EVERY_S)
+    assert [number for _, number in family.heard if number != signal.SIGCONT] == [signal.SIGKILL]
+    assert not ending.escalated, "the server itself ended in order"
+
+
 def test_orphans_get_a_short_grace_from_the_moment_their_leader_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     family = Family(monkeypatch, LEADER, WORKER)
     ending = Ending(lambda: family.living, LEADER, 60.0, 0.0)

@@ -16,7 +16,7 @@ from console import units
 from console.tui.commands import Bindings
 from console.tui.keycaps import cap
 from console.tui.screens.page import Page
-from console.tui.search import errors, found_in, marked, next_line, part_of
+from console.tui.search import errors, found_in, marked, next_line, part_of, text_of
 from console.tui.widgets.footer import Key, KeyLine
 from console.tui.widgets.lines import Line
 from console.tui.widgets.panel import Panel
@@ -156,7 +156,7 @@ class Pager(Page):
         if self._left:
             where = f"from column {self._left + 1} · {where}"
         count = sum(found_in(line, needle) for line in lines) if needle else 0
-        found = f"{count} with {needle!r}" if count else f"no line has {needle!r}"
+        found = f"{count} with {needle!r}" if count else self._nowhere
         words = (found if needle else self._which_error, where)
         aside = " · ".join(word for word in (*words, "SIMULATED" if self._simulated else "") if word)
         # What stands at the right says that figures are simulated: it is the title that gives way.
@@ -260,8 +260,15 @@ class Pager(Page):
         """Whether no line has what is looked for; then that is said."""
         if any(self._with_it()):
             return False
-        self.say(f"no line has {self._needle!r}")
+        self.say(self._nowhere)
         return True
+
+    @property
+    def _nowhere(self) -> str:
+        """That it is in no line, or only where one sentence goes on in the next row."""
+        prose: Line = ((" ".join(text_of(line).strip() for line in self._lines), ""),)
+        over = found_in(prose, self._needle)
+        return f"{self._needle!r} stands over the end of a row" if over else f"no line has {self._needle!r}"
 
     def action_error(self) -> None:
         """The next line at which something bad begins."""
