@@ -107,8 +107,8 @@ def _files(dirs: Sequence[Path]) -> tuple[dict[str, Path], list[str]]:
         for path in sorted(inside, key=lambda found: (found.stem, found.suffix)):
             if path.name.startswith(".") or path.suffix.lower() not in _SUFFIXES:
                 continue
-            if not path.stem.isprintable():
-                notes.append(f"{str(path)!r} is not read: its name cannot be printed")
+            if len(path.stem.splitlines()) > 1:
+                notes.append(f"{str(path)!r} is not read: its name has a line end")
                 continue
             first = here.setdefault(path.stem, path)
             if first != path:

@@ -42,6 +42,7 @@ def test_no_text_of_a_file_writes_to_the_terminal(demo: Console, tmp_path: Path)
     write_preset(tmp_path, "esc\x1b]0;PWNED\x07", "model: m\n")
     write_preset(tmp_path, "broken\x9b31m", 'model: m\n"k\\u202e\\e[2J": 1\n"\u202ekey": 1\n')
     write_preset(tmp_path, "$(touch pwned)", "model: m\n")
+    write_preset(tmp_path, "two\nlines", "model: m\n")
     (tmp_path / "\udcff.yaml").write_text("model: m\n")
     where = ("--presets", str(tmp_path))
     said = [
@@ -60,6 +61,8 @@ def test_no_text_of_a_file_writes_to_the_terminal(demo: Console, tmp_path: Path)
         assert not set(whole) & set("\u202e\u2066"), whole
     assert r"esc\x1b]0;PWNED\x07" in said[0].out
     assert "\n* forged" not in said[0].out
+    assert r"two\nlines.yaml' is not read: its name has a line end" in said[0].err
+    assert "\nlines" not in said[0].out + said[0].err
     assert all(line.startswith("# ") for line in said[2].out.splitlines()[:2])
     assert said[6].out.splitlines()[-1] == "bidi"
     assert "pwned" not in said[6].out
