@@ -90,7 +90,7 @@ async def test_tab_is_offered_where_it_does_something_and_no_graph_stands_there_
         app = app_of(pilot)
         app.dashboard.post_message(ReadingSeen(BUSY))
         app.dashboard.post_message(NoticesSeen(Look(at=time.monotonic(), reading=BUSY), (), ()))
-        shown = await shows(pilot, "● ready", "34.2 tok/s", *([log] if log else []))
+        shown = await shows(pilot, "● ready", "34.2 tok/s", " now, ", *([log] if log else []))
         assert shown.count(" now, ") == 1, "one set of graphs"
         assert ("tab " in shown) is bool(log)
         await pilot.press("tab")
