@@ -26,8 +26,7 @@ _HOST = re.compile(r"[\w.:%-]+", re.ASCII)
 """What a host is written with: a name or an address, IPv6 without its brackets."""
 DEADLINE_S = 2.0
 LIMIT_BYTES = 8_000_000
-_MARK = "from=qwen-console"
-TOKENIZE = f"/tokenize?{_MARK}"
+TOKENIZE = "/tokenize?from=qwen-console"
 """Asked for prompts of our own: servers pass the mark over, and their access log shows whose question it was."""
 
 

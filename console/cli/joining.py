@@ -8,7 +8,7 @@ from console.cli.house import House
 from console.cli.voice import say
 from console.errors import BusyError
 from console.presets import Preset
-from console.presets.overrides import differing_keys
+from console.presets.overrides import keys_changed
 from console.server.status import ServerStatus, State
 
 _PATIENCE_S = 30.0
@@ -20,10 +20,7 @@ def is_of(house: House, status: ServerStatus, preset: Preset, *, changed: bool) 
     if status.preset != preset.name or not changed:
         return status.preset == preset.name
     there = house.server.preset()
-    if there is None:
-        return False
-    free = {"server.port"} if preset.server.port == 0 else frozenset[str]()
-    return not set(differing_keys(there, preset)) - free
+    return there is not None and not keys_changed(there, preset)
 
 
 def start_or_join(house: House, preset: Preset, *, changed: bool) -> None:

@@ -119,10 +119,9 @@ def lines(side: Side) -> list[str]:
     first = max((len(name) for name in names), default=0)
     # A run that lacks a measure has no cell: each row holds its cells by their runs.
     cells = [{cell.run: cell.text for cell in row.cells} for row in side.rows]
-    cells.insert(0, dict(zip(side.runs, side.words, strict=True)))
-    widths = {run: max([len(run), *(len(row.get(run, "")) for row in cells)]) for run in side.runs}
+    words = dict(zip(side.runs, side.words, strict=True))
+    widths = {run: max([len(run), *(len(row.get(run, "")) for row in [words, *cells])]) for run in side.runs}
     text = ["  ".join(["run".ljust(first), *(run.ljust(widths[run]) for run in side.runs)]).rstrip()]
-    words = cells.pop(0)
     text.append("  ".join(["it says".ljust(first), *(words[run].ljust(widths[run]) for run in side.runs)]).rstrip())
     for name, row, found in zip(names, side.rows, cells, strict=True):
         agree = {True: "intervals overlap", False: "INTERVALS DO NOT OVERLAP", None: ""}[row.agree]

@@ -10,7 +10,7 @@ from console import units
 from console.lab.plan import Plan
 from console.presets import Preset
 from console.presets.model import Value
-from console.presets.overrides import differing_keys
+from console.presets.overrides import differing_keys, keys_changed
 from console.presets.secrecy import arg_secrets, covered, is_secret
 
 _LONGEST = 160
@@ -36,22 +36,18 @@ class Difference:
 
 def difference(before: Preset, after: Preset) -> tuple[Difference, ...]:
     """What differs between two presets, key by key: what adopting an arm really changes."""
-    known = before.secrets | after.secrets
-    return tuple(
-        Difference(key, _value(before, key), _value(after, key), _is_secret(key, known, before, after))
-        for key in differing_keys(before, after)
-    )
+    return tuple(_between(before, after, key) for key in differing_keys(before, after))
 
 
 def changes_of_file(ran: Preset | None, file: Preset | None) -> list[str]:
     """What a preset's file says otherwise by now than what was started under its name; empty where nothing.
 
-    A secret is not compared: the shell of now need not know it. Nor is a port of the file's that is any free one.
+    A secret is not compared: the shell of now need not know it.
     """
     if ran is None or file is None or ran.name != file.name:
         return []
-    free = {"server.port"} if file.server.port == 0 else frozenset[str]()
-    return [units.clip(one.text, _LONGEST) for one in difference(ran, file) if not one.secret and one.key not in free]
+    found = (_between(ran, file, key) for key in keys_changed(ran, file))
+    return [units.clip(one.text, _LONGEST) for one in found if not one.secret]
 
 
 def arm_texts(plan: Plan) -> list[str]:
@@ -64,6 +60,11 @@ def arm_texts(plan: Plan) -> list[str]:
         texts = [one.key if one.key.startswith("env.") else one.text for one in changes]
         found += [f"{first.name} → {arm.name}: {', '.join(texts)}"] if texts else []
     return found
+
+
+def _between(before: Preset, after: Preset, key: str) -> Difference:
+    known = before.secrets | after.secrets
+    return Difference(key, _value(before, key), _value(after, key), _is_secret(key, known, before, after))
 
 
 def _value(preset: Preset, key: str) -> Value:

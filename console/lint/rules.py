@@ -22,7 +22,7 @@ def variable_unset(case: Case) -> Iterator[Finding]:
         yield Finding(
             "variable-unset",
             Weight.BAD,
-            missing.key[-1] if missing.key[0] == "args" else ".".join(missing.key),
+            missing.name,
             f"the variable {missing.variable} is not set",
             f"{missing.error.why}: a start is refused",
             missing.error.fix,

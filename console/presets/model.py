@@ -42,6 +42,11 @@ class Unset:
     error: UsageError
     """What a start says."""
 
+    @property
+    def name(self) -> str:
+        """The key as `--set` would name it."""
+        return self.key[-1] if self.key[0] == "args" else ".".join(self.key)
+
 
 @dataclass(frozen=True, slots=True)
 class Preset:

@@ -119,6 +119,12 @@ def differing_keys(a: Preset, b: Preset) -> tuple[str, ...]:
     return tuple(keys)
 
 
+def keys_changed(started: Preset, file: Preset) -> tuple[str, ...]:
+    """Every key in which a preset's file differs from what was started: port 0 is any free one, whichever was found."""
+    free = file.server.port == 0
+    return tuple(key for key in differing_keys(started, file) if not (free and key == "server.port"))
+
+
 def _union(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
     return [*a, *(key for key in b if key not in a)]
 

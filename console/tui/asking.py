@@ -13,13 +13,12 @@ if TYPE_CHECKING:
     from console.tui.app import ConsoleApp
     from console.tui.situation import Situation
 
+WAIT = ("d", "first wait until none runs")
+
 
 def ask(app: ConsoleApp, title: str, text: list[str], yes: str, do: Callable[[], None]) -> None:
     """Ask, and do it on a `y`."""
     app.push_screen(Question(title, text, [("y", yes)]), lambda key: do() if key == "y" else None)
-
-
-WAIT = ("d", "first wait until none runs")
 
 
 def ask_about_requests(

@@ -133,9 +133,9 @@ def _words(document: Document, name: str, value: Any) -> tuple[str, ...]:
 
 
 def _refuse_doubles(document: Document, keys: Mapping[str, tuple[str, ...]], given: Mapping[str, object]) -> None:
-    owner: dict[str, str] = {}
     from console.tui.commands import PAGE_KEYS, by_name, works_on_pages
 
+    owner: dict[str, str] = {}
     for name, words in keys.items():
         for word in words:
             if name in given and works_on_pages(name) and word in PAGE_KEYS - set(by_name(name).keys):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from console.presets.overrides import differing_keys
+from console.presets.overrides import keys_changed
 from console.presets.secrecy import covered
 from console.tui.stories import labelled, wrapped
 from console.tui.widgets.lines import Line, line
@@ -59,17 +59,15 @@ def _lacking(missing: Unset, width: int) -> Iterator[Line]:
 def _differences(found: Inspection, width: int) -> list[Line]:
     if found.running is None:
         return [line("no other preset runs", "dim")]
-    # Port 0 is any free port: the server that runs has found one.
-    free_port = found.preset.server.port == 0
-    keys = [key for key in differing_keys(found.running, found.preset) if not (free_port and key == "server.port")]
+    keys = list(keys_changed(found.running, found.preset))
     secrets = found.running.secrets | found.preset.secrets
     own = found.running.name == found.preset.name
     against = "against what was started from it, and runs" if own else f"against {found.running.name}, which runs"
     lines = [line(against, "title")]
     for missing in found.preset.unset:
-        key = missing.key[-1] if missing.key[0] == "args" else ".".join(missing.key)
-        lines += wrapped(f"{key}: {_value(found.running, key, secrets)} → ${{{missing.variable}}}, not set", width)
-        keys = [other for other in keys if other != key]
+        before = _value(found.running, missing.name, secrets)
+        lines += wrapped(f"{missing.name}: {before} → ${{{missing.variable}}}, not set", width)
+        keys = [key for key in keys if key != missing.name]
     if not keys and not found.preset.unset:
         return [*lines, line("nothing differs", "dim")]
     for key in keys:
