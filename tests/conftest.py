@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from console import hints
+from console.tui.keycaps import keys_are
 from tests.console_process import PORT_VARIABLE, QUIET_PORT
 from tests.engine.install import Engine, engine
 
@@ -66,6 +68,13 @@ def own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(PORT_VARIABLE, QUIET_PORT)
     return home
+
+
+@pytest.fixture(autouse=True)
+def own_words() -> None:
+    """What an earlier test's command line or configuration said is in none of this one's sentences."""
+    hints.started_as(hints.PROGRAM)
+    keys_are({})
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,6 @@ from console.tui.farewell import farewell
 from console.tui.stories import error_story, wrapped
 
 SCRIPT = "#!/bin/sh\n"
-
-
-@pytest.fixture(autouse=True)
-def plain_again() -> Iterator[None]:
-    yield
-    hints.started_as(hints.PROGRAM)
 
 
 def script(folder: Path) -> Path:
